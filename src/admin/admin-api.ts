@@ -11,7 +11,7 @@ import {
 } from '../gateway/openapi/openapi-document.ts'
 import type { AdminRoute } from './admin-route.ts'
 
-/** The document of the admin API, made from its table of routes and their schemas. It stands beside the routes. */
+/** OpenAPI document of the admin API, built from its routes and their schemas. It is served alongside the routes. */
 export function adminApi(routes: readonly AdminRoute[]): OpenApiDocument {
   const paths: OpenApiPaths = {}
   for (const route of routes) {

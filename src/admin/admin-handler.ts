@@ -31,11 +31,11 @@ import { sendCsv } from './send-csv.ts'
 
 /** Options of {@link adminHandler}. */
 export interface AdminHandlerOptions extends OperatorRules {
-  /** Refuses every change with 405. Default false. */
+  /** Whether to reject every change with 405. Default false. */
   readonly readOnly?: boolean | undefined
-  /** Gets one line for every change. Default: silent; the event `operator-action` tells of it in any case. */
+  /** Logs one line per change. Silent by default; the event `operator-action` reports each change in any case. */
   readonly logger?: Logger | undefined
-  /** Default: the machine's clock. */
+  /** Clock. Defaults to the system clock. */
   readonly clock?: Clock | undefined
 }
 
@@ -48,16 +48,15 @@ export const ADMIN_HANDLER_OPTIONS = {
   clientAddress: true,
 } satisfies MemberNames<AdminHandlerOptions>
 
-/** Largest request body. */
+/** Maximum size of a request body. */
 const BODY_LIMIT_BYTES = 1024 * 1024
 
 const DOCUMENT_PATH = '/openapi.json'
 
 /**
- * Administration of a gateway as JSON over HTTP: accounts, money, keys, usage, vendors, tasks. Serves `/v1/…` and
- * `/openapi.json` below its mount, wherever that is. Mount it with the adapters, as the gateway itself. Closed to everybody but
- * operators.
- * @throws TypeError when neither `operatorKeys` nor `authorize` is given, and for a key, name or scope that cannot be used.
+ * Serves the administration of a gateway as JSON over HTTP: accounts, money, keys, usage, vendors, tasks. Serves `/v1/…` and
+ * `/openapi.json` below its mount. Mount it with the adapters, like the gateway itself. Only operators have access.
+ * @throws TypeError if neither `operatorKeys` nor `authorize` is set, or for an invalid key, name or scope.
  */
 export function adminHandler(gateway: Gateway, options: AdminHandlerOptions = {}): ExchangeHandler {
   checkMembers(options, ADMIN_HANDLER_OPTIONS, 'adminHandler')
@@ -77,7 +76,7 @@ interface EndpointParts {
   readonly ids: Ids
 }
 
-/** A change, told to the host whatever becomes of it. */
+/** Change that is reported to the host, whatever its outcome. */
 interface Change {
   readonly route: AdminRoute
   readonly call: AdminCall
@@ -125,7 +124,7 @@ class AdminEndpoint implements ExchangeHandler {
 
   async #read({ request, sink, requestId, operator, matched: { route, params } }: AskedChange): Promise<void> {
     const call = this.#call(request, { route, params }, { operator, requestId })
-    // Reading what makes something, or what only those may see who may change it, is told as a change is.
+    // Reads that create something, or that only operators with write access may see, are reported like changes.
     const isTold = route.scope === 'write'
     try {
       checkScopes(operator, route)
@@ -152,7 +151,7 @@ class AdminEndpoint implements ExchangeHandler {
       change = { route, call: { ...change.call, body: await readJson(request) } }
       change = { ...change, before: await auditState(this.#parts.gateway, subjectOf(change)) }
       const { answer, isReplayed } = await this.#made(change, request)
-      // What is only sent again changes nothing; it was told before.
+      // A repeated request changes nothing; the change was reported before.
       if (!isReplayed) await this.#report({ ...change, answer }, undefined)
       await this.#send(sink, requestId, answer)
     } catch (cause) {
@@ -162,7 +161,7 @@ class AdminEndpoint implements ExchangeHandler {
     }
   }
 
-  /** Makes a change, or gives the answer of the same change before. */
+  /** Makes a change, or returns the answer of the same change before. */
   async #made({ route, call }: Change, { path }: GatewayRequest): Promise<MadeChange> {
     const { idempotencyKey: key, operator, gateway, body } = call
     if (key === undefined || !route.answers.includes('application/json') || route.answers.length > 1)
@@ -212,7 +211,7 @@ class AdminEndpoint implements ExchangeHandler {
     )
     const { gateway, logger } = this.#parts
     gateway.operatorActions.report(action)
-    // A refused request changed nothing. After a fault inside the gateway, the change may have been made.
+    // A rejected request changed nothing. After a fault inside the gateway, the change may have been made.
     if (error !== undefined && error.status < 500) return
     try {
       await gateway.audit.record({
@@ -254,7 +253,7 @@ class AdminEndpoint implements ExchangeHandler {
 
 interface MadeChange {
   readonly answer: AdminAnswer | StoredAnswer
-  /** Was the same change made before, so that only its answer is given again? */
+  /** Whether the same change was made before, so that only its answer is returned again. */
   readonly isReplayed: boolean
 }
 
@@ -266,16 +265,16 @@ interface AskedChange {
   readonly matched: MatchedRoute
 }
 
-/** First steps of routes: they tell the version of this API from one in the host's mount, and from an id. */
+/** First path segments of routes. They distinguish this API's version segment from one in the host's mount, and from an id. */
 const FIRST_STEPS: ReadonlySet<string | undefined> = new Set(ADMIN_ROUTES.map(({ path }) => path.split('/')[1]))
 
-/** Is it certainly one of this API: that of its document, or with the first step of a route behind a version? */
+/** Whether a path certainly belongs to this API: its document, or the first segment of a route after a version. */
 export function isAdminPath(path: string): boolean {
   const below = pathBelowMount(path)
   return below === DOCUMENT_PATH || (below.startsWith('/v1/') && FIRST_STEPS.has(below.split('/', 3)[2]))
 }
 
-/** From the version on, or from the document's name: what is above it is the host's mount. */
+/** Returns the path from the version or the document's name on; everything before it is the host's mount. */
 function pathBelowMount(path: string): string {
   if (path.endsWith(DOCUMENT_PATH)) return DOCUMENT_PATH
   let below = path
@@ -317,10 +316,10 @@ function checkIdempotencyKey({ idempotencyKey }: AdminCall): void {
   throw new GatewayError('invalid_request', { message, param: 'Idempotency-Key' })
 }
 
-/** @throws GatewayError as `wholeBody` says, `unsupported_media_type` or `invalid_json`. */
+/** @throws GatewayError of `wholeBody`, `unsupported_media_type` or `invalid_json`. */
 async function readJson(request: GatewayRequest): Promise<unknown> {
   const bytes = joinChunks(await wholeBody(request, BODY_LIMIT_BYTES))
-  // A form of another site can send no other type without being asked first.
+  // A form of another site cannot send any other type without a CORS preflight.
   if (mediaType(request.header('content-type')) !== 'application/json')
     throw new GatewayError('unsupported_media_type', { message: 'Send changes as Content-Type: application/json.' })
   try {
@@ -343,7 +342,7 @@ function targetOf({ target, path }: AdminRoute, { params, body }: AdminCall): st
   return typeof value === 'string' ? value : undefined
 }
 
-/** A call in an account's name has a prompt, which no event contains. */
+/** A call for an account contains a prompt, which no event may contain. */
 function inputOf({ scope }: AdminRoute, { body }: AdminCall): Readonly<Record<string, unknown>> {
   if (!isJsonObject(body)) return {}
   if (scope !== 'play') return body

@@ -9,14 +9,14 @@ import { checkRequest } from '../endpoints/request-field.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Operator, OperatorScope } from './operators.ts'
 
-/** What routes work with. */
+/** Parts that routes work with. */
 export interface AdminParts {
   readonly gateway: Gateway
   readonly clock: Clock
   readonly isReadOnly: boolean
 }
 
-/** A request whose operator is known. */
+/** Request of an identified operator. */
 export interface AdminCall extends AdminParts {
   readonly operator: Operator
   readonly requestId: string
@@ -25,37 +25,36 @@ export interface AdminCall extends AdminParts {
   /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
-  /** Parsed JSON; undefined: none was sent. */
+  /** Parsed JSON, or `undefined` if there is no body. */
   readonly body: unknown
   readonly idempotencyKey: string | undefined
 }
 
-/** A file of lines. */
+/** File of lines. */
 export interface CsvAnswer {
   readonly fileName: string
   readonly lines: AsyncIterable<string>
 }
 
-/** What a route answers: JSON, a file, or what another handler writes. */
+/** Answer of a route: JSON, a file, or the output of another handler. */
 export type AdminAnswer =
   | { readonly json: object }
   | { readonly csv: CsvAnswer }
   | { readonly forward: (sink: ByteSink) => void }
 
-/** One method of one path. */
 export interface AdminRoute {
   /** Name in the OpenAPI document, in events and logs: `credit_account`. */
   readonly id: string
   readonly method: 'GET' | 'POST' | 'PATCH'
-  /** Below `/v1`, with parameters in braces: `/accounts/{account}`. */
+  /** Path below `/v1`, with parameters in braces: `/accounts/{account}`. */
   readonly path: string
   readonly tag: string
   readonly summary: string
-  /** What an operator must be allowed to do. */
+  /** Scope that an operator needs. */
   readonly scope: OperatorScope
   /** Scope that the route requires in addition to `scope`. If omitted, `scope` is enough. */
   readonly alsoScope?: OperatorScope
-  /** Parameter that names what is changed, for the event; absent: the first one of the path. */
+  /** Parameter that names the changed object, for the event. Defaults to the first parameter of the path. */
   readonly target?: string
   /** Kind of the object that the route creates under the `id` of the body unless it exists. If omitted, it creates none. */
   readonly creates?: 'account' | 'key'
@@ -74,7 +73,7 @@ export interface AdminRoute {
   run(call: AdminCall): Promise<AdminAnswer>
 }
 
-/** What is given to a route that is made with schemas. */
+/** Input of a route that is defined with schemas. */
 interface CheckedCall<Query, Body> extends Omit<AdminCall, 'query' | 'body'> {
   readonly query: Query
   readonly body: Body
@@ -97,7 +96,7 @@ type RouteFacts = Pick<
 
 const NOTHING = z.strictObject({})
 
-/** Makes a route that answers JSON. */
+/** Defines a route that answers with JSON. */
 export function defineRoute<Answer extends object, Query = Record<string, never>, Body = Record<string, never>>(
   definition: RouteFacts & {
     readonly query?: z.ZodType<Query>
@@ -115,7 +114,7 @@ export function defineRoute<Answer extends object, Query = Record<string, never>
   }
 }
 
-/** Makes a route that answers a file or another handler's stream. */
+/** Defines a route that answers with a file or another handler's stream. */
 export function defineRawRoute<Query = Record<string, never>, Body = Record<string, never>>(
   definition: RouteFacts & {
     readonly query?: z.ZodType<Query>
@@ -153,7 +152,7 @@ function checked<Query, Body>(
   }
 }
 
-/** @throws GatewayError `invalid_request` for a parameter that is unknown, or given twice: it is not clear which one is meant. */
+/** @throws GatewayError `invalid_request` for an unknown or repeated parameter: it is unclear which value of a repeated one applies. */
 function parametersOf(query: URLSearchParams, schema: z.ZodType): Record<string, string> {
   const parameters = new Map<string, string>()
   for (const [name, value] of query) {
@@ -172,32 +171,32 @@ function unknownParameter(name: string, known: readonly string[]): GatewayError 
   return new GatewayError('invalid_request', { message, param: name })
 }
 
-/** The one parameter of a path. */
+/** Returns the single parameter of a path. */
 export function paramOf({ params }: Pick<AdminCall, 'params'>, name: string): string {
   return params[name] ?? ''
 }
 
-/** @throws GatewayError `permission_denied` for an operator who may not do it. */
+/** @throws GatewayError `permission_denied` if the operator does not have the scope. */
 export function checkScope({ name, can }: Operator, scope: OperatorScope): void {
   if (can.includes(scope)) return
   throw new GatewayError('permission_denied', { message: `The operator ${name} may not do this: it takes "${scope}".` })
 }
 
-/** @throws GatewayError `permission_denied` for an operator who lacks a scope of the route. */
+/** @throws GatewayError `permission_denied` if the operator does not have all scopes of the route. */
 export function checkScopes(operator: Operator, { scope, alsoScope = scope }: AdminRoute): void {
   checkScope(operator, scope)
   checkScope(operator, alsoScope)
 }
 
-/** A 404 about what the path names. */
+/** Creates a 404 for the object in the path. */
 export function notFound(kind: string, name: string, hint?: string): GatewayError {
   const message = `there is no ${kind} ${JSON.stringify(name)}${hint === undefined ? '' : `; ${hint}`}`
   return new GatewayError('invalid_request', { status: 404, message, publicCode: 'not_found' })
 }
 
 /**
- * What the path names.
- * @throws GatewayError `invalid_request` with status 404 where it is not there.
+ * Returns the object in the path.
+ * @throws GatewayError `invalid_request` with status 404 if it does not exist.
  */
 export function existing<Value>(kind: string, name: string, found: Value | undefined): Value {
   if (found === undefined) throw notFound(kind, name)
@@ -205,8 +204,8 @@ export function existing<Value>(kind: string, name: string, found: Value | undef
 }
 
 /**
- * The id of a change of money: what the operator gives, or one that follows from his Idempotency-Key, so that the ledger itself
- * makes the change once, for ever. Undefined: neither was given.
+ * Returns the id of a money change: the operator's, or one derived from the Idempotency-Key, so that the ledger itself makes the
+ * change only once, at any time. Returns `undefined` if the request has neither.
  */
 export function changeId(
   given: string | undefined,

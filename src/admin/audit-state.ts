@@ -3,13 +3,13 @@ import type { Keys } from '../gateway/keys.ts'
 import { accountObject } from './objects/account.ts'
 import { keyObject } from './objects/key.ts'
 
-/** Ids of what a change names. */
+/** Ids of the objects that a change names. */
 export interface ChangeSubject {
   readonly account?: string | undefined
   readonly key?: string | undefined
 }
 
-/** Returns a key or an account as the admin API shows it, or `undefined` if the change names neither or it does not exist. */
+/** Returns a key or an account in the format of the admin API, or `undefined` if the change names neither or it does not exist. */
 export async function auditState(
   { accounts, keys }: { readonly accounts: Pick<Accounts, 'get'>; readonly keys: Pick<Keys, 'find'> },
   { account, key }: ChangeSubject,

@@ -1,9 +1,7 @@
 /**
- * The gateway's administration as JSON over HTTP, for operators.
+ * Administration of the gateway as JSON over HTTP, for operators.
  *
- * @example
- * import { adminHandler } from 'signalbox/admin'
- * import { expressHandler } from 'signalbox/express'
+ * @example import { adminHandler } from 'signalbox/admin' import { expressHandler } from 'signalbox/express'
  *
  * app.use('/admin', expressHandler(adminHandler(gateway, { operatorKeys: [{ name: 'ops', key: process.env.OPERATOR_KEY }] })))
  */

@@ -10,28 +10,28 @@ import { operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.
 import { bearerToken } from '../pipeline/authenticate.ts'
 
 /**
- * What operators may do. `read`: look at everything but content. `write`: accounts, keys, vendors, tasks, webhooks. `money`:
- * credits, corrections, refunds, holds, credit limits. `play`: new calls in the name of an account. `content`: whatever shows
- * prompts or answers. This includes error texts of tasks, new keys of callers, and calls that refer to what an account has stored.
+ * Permissions of operators. `read`: view everything except content. `write`: accounts, keys, vendors, tasks, webhooks. `money`:
+ * credits, corrections, refunds, holds, credit limits. `play`: new calls for an account. `content`: everything that shows prompts or
+ * answers, which includes error texts of tasks, new keys of callers, and calls that refer to stored data of an account.
  */
 export const OPERATOR_SCOPES = ['read', 'write', 'money', 'play', 'content'] as const
-/** One of {@link OPERATOR_SCOPES}. */
+/** Name of a permission in {@link OPERATOR_SCOPES}. */
 export type OperatorScope = (typeof OPERATOR_SCOPES)[number]
 
-/** Who operates the gateway. */
+/** Operator of the gateway. */
 export interface Operator {
   /** Name for events and logs: 1 to 200 characters on one line, such as `olga+ops@example.com` or `Jörg Maier`. */
   readonly name: string
   readonly can: readonly OperatorScope[]
 }
 
-/** A key that operators send as bearer token. */
+/** Key that operators send as bearer token. */
 export interface OperatorKey {
-  /** At least 24 characters without spaces. */
+  /** The key: at least 24 characters without spaces. */
   readonly key: string
   /** Name for events and logs; see {@link Operator}. */
   readonly name: string
-  /** Default: everything. */
+  /** Permissions of the key. Default: all. */
   readonly can?: readonly OperatorScope[] | undefined
 }
 
@@ -41,41 +41,44 @@ const OPERATOR_KEY_MEMBERS = {
   can: true,
 } satisfies MemberNames<OperatorKey>
 
-/** What a host's own check reads of a request. */
+/** Parts of a request that the host's own check can read. */
 export type OperatorRequest = Pick<GatewayRequest, 'method' | 'path' | 'header' | 'remoteAddress'>
 
-/** How operators are told from others. At least one of `operatorKeys` and `authorize` is needed. */
+/** How operators are identified. At least one of `operatorKeys` and `authorize` is required. */
 export interface OperatorRules {
   /** Keys of operators, each with a name for the log. */
   readonly operatorKeys?: readonly OperatorKey[] | undefined
   /**
-   * Identifies the operator by the host's own session. `undefined` and `null` mean that the sender is not an operator. The request gets
-   * 503 if the function throws, takes more than 10 seconds, or returns a value that is no {@link Operator}.
+   * Identifies the operator by the host's own session. `undefined` and `null` mean that the sender is not an operator. The request
+   * gets 503 if the function throws, takes more than 10 seconds, or returns a value that is not an {@link Operator}.
    */
   readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | null | undefined>) | undefined
   /**
-   * Address of the client, for the limit of 5 wrong keys a minute. Default: the other end of the connection. Behind a proxy that is the
-   * proxy, so give `forwardedAddress` of `signalbox`.
+   * Returns the address of the client, for the limit of 5 wrong keys a minute. By default the peer of the connection. Behind a proxy
+   * that is the proxy, so use `forwardedAddress` of `signalbox`.
    */
   readonly clientAddress?: ClientAddress | undefined
 }
 
-/** An operator, and how he was told from others. */
+/** Operator, and how they were identified. */
 export interface IdentifiedOperator extends Operator {
-  /** True for a bearer token, which no browser sends by itself. False: the host's own check, which may rest on a cookie. */
+  /**
+   * Whether a bearer token identified the operator. Browsers never send one by themselves. If false, the host's own check did, which
+   * may depend on a cookie.
+   */
   readonly hasKey: boolean
 }
 
 const LONGEST_CHECK_MS = 10_000
 
-/** Tells operators from others. Closed where nothing is configured. */
+/** Identifies operators. Without any configuration, nobody has access. */
 export class Operators {
   readonly #keys: readonly { readonly digest: Buffer; readonly operator: Operator }[]
   readonly #rules: OperatorRules
   readonly #clock: Clock
   readonly #logger: Logger
 
-  /** @throws TypeError for rules that identify no operator, and for bad keys, names and scopes. */
+  /** @throws TypeError for rules that identify no operator, and for invalid keys, names and scopes. */
   constructor(rules: OperatorRules, clock: Clock, logger: Logger) {
     const { operatorKeys = [], authorize } = rules
     if (operatorKeys.length === 0 && authorize === undefined)
@@ -93,9 +96,9 @@ export class Operators {
   }
 
   /**
-   * The sender of a request.
-   * @throws GatewayError `invalid_api_key`, `rate_limited` after too many wrong keys, or `store_unavailable` when the host's own
-   *   check failed.
+   * Identifies the sender of a request.
+   * @throws GatewayError `invalid_api_key`, `rate_limited` after too many wrong keys, or `store_unavailable` if the host's own check
+   *   failed.
    */
   async identify(request: GatewayRequest): Promise<IdentifiedOperator> {
     const token = bearerToken(request.header('authorization'))
@@ -111,7 +114,7 @@ export class Operators {
     return this.#rules.clientAddress?.(request) ?? request.remoteAddress
   }
 
-  /** Compares with every key, so that the duration tells nothing about them. */
+  /** Compares with every key, so that the duration reveals nothing about them. */
   #byKey(token: string): Operator | undefined {
     const digest = digestOf(token)
     let found: Operator | undefined
@@ -138,7 +141,7 @@ export class Operators {
   }
 }
 
-/** Printable characters on one line, so that a name cannot begin a new line in a log. */
+/** Printable characters on one line, so that a name cannot start a new line in a log. */
 const OPERATOR_NAME = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,200}$/u
 
 /** @throws TypeError that begins with `source` if the name has a line break or the scopes are not a list of known ones. */

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { AdminRoute } from './admin-route.ts'
 
-/** A route, and the values of its path's parameters. */
+/** Route, and the values of its path parameters. */
 export interface MatchedRoute {
   readonly route: AdminRoute
   readonly params: Readonly<Record<string, string>>
@@ -16,7 +16,7 @@ export class AdminRouteTable {
   }
 
   /**
-   * @param path below `/v1`, percent-encoding untouched.
+   * @param path Path below `/v1`, still percent-encoded.
    * @throws GatewayError `route_not_found`, or `method_not_allowed`.
    */
   match(method: string, path: string): MatchedRoute {
@@ -36,7 +36,7 @@ export class AdminRouteTable {
   }
 }
 
-/** Undefined for a path whose encoding is broken. */
+/** Returns `undefined` for a path with malformed encoding. */
 function stepsOf(path: string): readonly string[] | undefined {
   try {
     return path.split('/').map((step) => decodeURIComponent(step))

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { AdminAnswer, AdminCall, AdminRoute } from './admin-route.ts'
 
-/** What the API calls arguments of the gateway's methods. */
+/** Names that the API uses for arguments of the gateway's methods. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   ['accountId', 'account'],
   ['keyId', 'key'],
@@ -16,8 +16,8 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Runs a route, whose errors name parameters and fields as the API does.
- * @throws GatewayError with status 404 where the gateway does not know what the path names.
+ * Runs a route, and names parameters and fields in errors as the API does.
+ * @throws GatewayError with status 404 if the gateway does not know the object in the path.
  */
 export async function runRoute(route: AdminRoute, call: AdminCall): Promise<AdminAnswer> {
   try {
@@ -31,7 +31,7 @@ function inWordsOfTheApi(error: GatewayError, { params }: AdminCall): GatewayErr
   const { code, status, publicCode, param, message } = error
   const name = NAMES.get(param ?? '')
   if (param === undefined || name === undefined) return error
-  // Of ids the gateway says one thing only: that there is no such account, key or hold.
+  // The gateway rejects ids for only one reason: there is no such account, key or hold.
   if (params[name] !== undefined && code === 'invalid_request')
     return new GatewayError(code, { status: 404, publicCode: 'not_found', message, cause: error })
   const own = message.startsWith(param) ? name + message.slice(param.length) : message

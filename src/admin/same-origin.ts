@@ -1,12 +1,12 @@
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 
-/** A header that no form and no other site can send without being allowed to. */
+/** Header that no form and no other site can send without permission. */
 export const SAME_ORIGIN_HEADER = 'x-signalbox-console'
 
 /**
- * Refuses a change that another site may have made an operator's browser send: cookies go along with such requests. No other
- * origin is ever allowed to send the header, since no request for it is answered.
+ * Rejects a change that another site may have triggered in an operator's browser: such requests include cookies. No other origin may
+ * send the header, because no preflight request for it is answered.
  * @throws GatewayError `permission_denied`.
  */
 export function checkSameOrigin(request: GatewayRequest): void {

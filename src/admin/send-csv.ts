@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { ByteSink } from '../core/exchange.ts'
 import type { CsvAnswer } from './admin-route.ts'
 
-/** Sends a file of lines as fast as it is read. What fails before the first line becomes an error answer; later, the file is cut. */
+/** Sends a file of lines at the caller's speed. A failure before the first line becomes an error answer; later, the file is cut. */
 export async function sendCsv(sink: ByteSink, requestId: string, { fileName, lines }: CsvAnswer): Promise<void> {
   let isBegun = false
   for await (const piece of lines) {
@@ -15,7 +15,7 @@ export async function sendCsv(sink: ByteSink, requestId: string, { fileName, lin
   sink.end()
 }
 
-/** Resolves when the caller has read on, or has left. */
+/** Resolves when the caller has read the data, or has disconnected. */
 function roomOf(sink: ByteSink): Promise<void> {
   return new Promise((resolve) => {
     sink.onDrain(resolve)

@@ -18,7 +18,7 @@ import { dollarsText, printNext, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_LINES = '100'
 
-/** The actions of `signalbox accounts` about the books of an account. Each throws a SettingError naming the argument. */
+/** Actions of `signalbox accounts` on the books of an account. Each throws a SettingError naming the argument. */
 export const bookActions = {
   adjust: {
     summary: 'correct a balance; a negative amount takes money',
@@ -28,39 +28,39 @@ export const bookActions = {
     ],
     options: {
       reason: { value: 'TEXT', text: 'why; required' },
-      id: { value: 'ADJUSTMENT_ID', text: 'an adjustment with this id is made once only' },
+      id: { value: 'ADJUSTMENT_ID', text: 'a repeated adjustment id has no effect' },
       ...STORE_OPTIONS,
     },
     allowNegative: true,
     run: adjustAccount,
   },
   refund: {
-    summary: 'give money of a charge back, by the id of its journal line',
+    summary: 'refund a charge, by the id of its journal line',
     positionals: [{ name: 'LINE', text: 'the id of the charge’s line' }],
     options: {
       reason: { value: 'TEXT', text: 'why; required' },
-      amount: { value: 'DOLLARS', text: 'how much (all that is left of the charge)' },
-      id: { value: 'REFUND_ID', text: 'a refund with this id is made once only' },
+      amount: { value: 'DOLLARS', text: 'amount to refund (default: the rest of the charge)' },
+      id: { value: 'REFUND_ID', text: 'a repeated refund id has no effect' },
       ...STORE_OPTIONS,
     },
     run: refundCharge,
   },
   statement: {
-    summary: 'a month’s opening balance, sums and closing balance',
+    summary: 'show a month’s opening balance, sums and closing balance',
     positionals: [{ name: 'ID', text: 'the account’s id' }],
-    options: { month: { value: '2026-11', text: 'the month (this one)' }, ...STORE_OPTIONS },
+    options: { month: { value: '2026-11', text: 'month (default: the current one)' }, ...STORE_OPTIONS },
     run: showStatement,
   },
   journal: {
-    summary: 'journal lines with their ids and what was left after them',
+    summary: 'list journal lines with their ids and the balance after each',
     positionals: [{ name: 'ID', text: 'the account’s id' }],
     options: {
       month: { value: '2026-11', text: 'lines of a month' },
       from: { value: 'TIME', text: 'lines since a UTC day or time' },
       until: { value: 'TIME', text: 'lines before a UTC day or time' },
-      'oldest-first': { text: 'begin with the oldest line' },
-      limit: { value: 'N', text: `lines at most (${DEFAULT_LINES})` },
-      cursor: { value: 'CURSOR', text: 'go on where the page before has ended' },
+      'oldest-first': { text: 'start with the oldest line' },
+      limit: { value: 'N', text: `maximum number of lines (default: ${DEFAULT_LINES})` },
+      cursor: { value: 'CURSOR', text: 'continue after the previous page' },
       csv: { text: 'all lines as CSV' },
       ...STORE_OPTIONS,
     },
@@ -141,7 +141,7 @@ async function showJournal(given: CommandArguments, terminal: Terminal): Promise
   const order = given.flag('oldest-first') ? 'oldest' : 'newest'
   await withStore(terminal, { store: given.option('store') }, async ({ accounts }) => {
     if (asCsv) {
-      // `print` ends the line.
+      // `print` adds the line end.
       for await (const piece of accounts.journalCsv(accountId, { fromMs, untilMs }))
         terminal.print(piece.replace(/\r\n$/, '\r'))
       return
@@ -157,19 +157,19 @@ async function showJournal(given: CommandArguments, terminal: Terminal): Promise
   })
 }
 
-/** @throws SettingError for an option that would have no effect beside another one. */
+/** @throws SettingError for an option that has no effect with another one. */
 function refuseBeside(name: string, given: CommandArguments, others: readonly string[]): void {
   const other = others.find((option) => given.flag(option) || given.option(option) !== undefined)
   if (other !== undefined) throw new SettingError(`--${other}: has no effect with ${name}; give one of them`)
 }
 
-/** @throws SettingError when there is none. */
+/** @throws SettingError if there is none. */
 export function requiredReason(reason: string | undefined): string {
   if (reason === undefined || reason === '') throw new SettingError('--reason is missing; see signalbox --help')
   return reason
 }
 
-/** As {@link entryRow}, with the id and what was left after the line. */
+/** Returns a row like {@link entryRow}, with the id and the balance after the line. */
 function journalRow(entry: LedgerEntry): string[] {
   const [time = '', kind = '', amount = '', text = ''] = entryRow(entry)
   return [entry.id, time, kind, amount, entry.balanceAfter === undefined ? '' : dollarsText(entry.balanceAfter), text]
@@ -194,17 +194,17 @@ function detailsJson({ keyId, endpoint, model, vendor, usage }: ChargeDetails) {
   return { key: keyId, endpoint, model, vendor, usage }
 }
 
-/** The size of a debt stands in the text, because it is no change of the balance. */
+/** The text contains the size of a debt, because a debt does not change the balance. */
 function textOf({ kind, owed, description }: LedgerEntry): string {
   return kind === 'owed' ? `${dollarsText(owed)} owed: ${description}` : description
 }
 
-/** A journal line as the cells of a row. */
+/** Returns the cells of a journal line. */
 export function entryRow(entry: LedgerEntry): string[] {
   return [new Date(entry.createdAtMs).toISOString(), entry.kind, dollarsText(entry.amount), textOf(entry)]
 }
 
-/** A journal line as JSON. Amounts are decimal dollars, the time Unix seconds. */
+/** Returns a journal line as JSON. Amounts are decimal dollars, the time Unix seconds. */
 export function entryJson(entry: LedgerEntry) {
   return {
     object: 'ledger.entry',

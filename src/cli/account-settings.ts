@@ -16,23 +16,23 @@ import {
 } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Options that say what an account has, of `accounts create` and `accounts update`. */
+/** Options of `accounts create` and `accounts update` for the properties of an account. */
 export const ACCOUNT_OPTIONS = {
-  name: { value: 'TEXT', text: 'a name for people' },
-  tier: { value: 'paid|free', text: 'which models and limits it has (paid)' },
-  plan: { value: 'NAME', text: 'its plan, of those that the gateway has' },
-  billing: { value: 'prepaid|metered', text: 'when it pays (as the gateway says)' },
-  'credit-limit': { value: 'DOLLARS', text: 'how much a metered account may owe' },
-  cap: { value: '50/month|5/day', text: 'most dollars in a month or a day' },
+  name: { value: 'TEXT', text: 'display name' },
+  tier: { value: 'paid|free', text: 'models and limits of the account (default: paid)' },
+  plan: { value: 'NAME', text: 'name of a plan of the gateway' },
+  billing: { value: 'prepaid|metered', text: 'billing mode (default: that of the gateway)' },
+  'credit-limit': { value: 'DOLLARS', text: 'maximum that a metered account may owe' },
+  cap: { value: '50/month|5/day', text: 'maximum spending in dollars per month or day' },
 } as const satisfies Readonly<Record<string, OptionDefinition>>
 
 type Given = Pick<CommandArguments, 'option'>
 
-/** The settings of a new account. */
+/** Settings of a new account. */
 export type NewAccountSettings = Pick<NewAccount, 'name' | 'tier' | 'plan' | 'billing' | 'creditLimit' | 'spendingCap'>
 
 /**
- * Reads the settings of a new account; what was not given is absent.
+ * Reads the settings of a new account; options that are not set are omitted.
  * @throws SettingError naming the option.
  */
 export function newAccountSettings(given: Given, terminal: Terminal): NewAccountSettings {
@@ -46,11 +46,11 @@ export function newAccountSettings(given: Given, terminal: Terminal): NewAccount
   }
 }
 
-/** Takes a value away, so that the gateway's own counts again. */
+/** Option value that removes a setting, so that the gateway's default applies again. */
 const NONE = 'none'
 
 /**
- * Reads what is to be changed about an account; `none` takes a value away, and what was not given stays.
+ * Reads the changes to an account; `none` removes a value, and options that are not set change nothing.
  * @throws SettingError naming the option.
  */
 export function changedAccountSettings(given: Given, terminal: Terminal): AccountUpdate {
@@ -68,7 +68,7 @@ export function changedAccountSettings(given: Given, terminal: Terminal): Accoun
   }
 }
 
-/** Without plans in the configuration every name is taken: a gateway in code has plans that the command cannot know. */
+/** Accepts every name if no plans are configured: a gateway in code has plans that the command cannot know. */
 function readPlan(text: string, terminal: Terminal): string {
   const known = plansOf(terminal)
   if (known.length === 0 || known.includes(text)) return parseLabel('--plan', text)
@@ -76,11 +76,11 @@ function readPlan(text: string, terminal: Terminal): string {
   throw new SettingError(`--plan: ${fault}; ${hintAt(text, known)}`)
 }
 
-/** Says that the name of a plan could not be checked. */
+/** Warns that the name of a plan could not be checked. */
 export function printUncheckedPlan(plan: string | null | undefined, terminal: Terminal, asJson: boolean): void {
   if (plan == null || asJson || plansOf(terminal).length > 0) return
   terminal.print(
-    `The name of the plan was not checked: no plans are configured here. Calls are 503 where the gateway lacks it.`,
+    `The name of the plan was not checked: no plans are configured here. Calls get 503 if the gateway does not have it.`,
   )
 }
 

@@ -22,59 +22,71 @@ const DEFAULT_ACCOUNTS = '100'
 
 const ACCOUNT = { name: 'ID', text: 'the account’s id' }
 
-/** `signalbox accounts …`. The actions throw a SettingError naming the argument. */
+/** Commands `signalbox accounts …`. The actions throw a SettingError naming the argument. */
 export const accountsCommand: GroupDefinition = {
-  summary: 'accounts, their money and their books',
+  summary: 'manage accounts, their money and their books',
   actions: {
     list: {
-      summary: 'accounts by id',
+      summary: 'list accounts',
       options: {
-        search: { value: 'TEXT', text: 'only those with this text in their id' },
-        limit: { value: 'N', text: `accounts at most (${DEFAULT_ACCOUNTS})` },
-        cursor: { value: 'CURSOR', text: 'go on where the page before has ended' },
+        search: { value: 'TEXT', text: 'only accounts with this text in their id' },
+        limit: { value: 'N', text: `maximum number of accounts (default: ${DEFAULT_ACCOUNTS})` },
+        cursor: { value: 'CURSOR', text: 'continue after the previous page' },
         ...STORE_OPTIONS,
       },
       run: listAccounts,
     },
     create: {
-      summary: 'make an account',
-      options: { id: { value: 'ID', text: 'its id (a random one)' }, ...ACCOUNT_OPTIONS, ...STORE_OPTIONS },
+      summary: 'create an account',
+      options: {
+        id: { value: 'ID', text: 'id of the account (default: a random one)' },
+        ...ACCOUNT_OPTIONS,
+        ...STORE_OPTIONS,
+      },
       run: createAccount,
     },
     update: {
-      summary: 'change an account; none as a value takes it away',
+      summary: 'change an account; none removes a value',
       positionals: [ACCOUNT],
       options: { ...ACCOUNT_OPTIONS, ...STORE_OPTIONS },
       run: updateAccount,
     },
     freeze: {
-      summary: 'refuse an account’s calls',
+      summary: 'reject an account’s calls',
       positionals: [ACCOUNT],
       options: { reason: { value: 'TEXT', text: 'why; required' }, ...STORE_OPTIONS },
       run: freezeAccount,
     },
-    unfreeze: { summary: 'accept them again', positionals: [ACCOUNT], options: STORE_OPTIONS, run: unfreezeAccount },
+    unfreeze: {
+      summary: 'accept an account’s calls again',
+      positionals: [ACCOUNT],
+      options: STORE_OPTIONS,
+      run: unfreezeAccount,
+    },
     credit: {
-      summary: 'add dollars; a credit id is credited once only',
+      summary: 'add credit in dollars; a repeated credit id has no effect',
       positionals: [ACCOUNT, { name: 'AMOUNT', text: 'the amount' }],
       options: {
-        id: { value: 'CREDIT_ID', text: 'a credit with this id is made once only' },
-        expires: { value: '2026-12-31', text: 'when what is left of it ends (never)' },
+        id: { value: 'CREDIT_ID', text: 'a repeated credit id has no effect' },
+        expires: { value: '2026-12-31', text: 'when the rest of the credit expires (default: never)' },
         ...STORE_OPTIONS,
       },
       run: creditAccount,
     },
     ...bookActions,
     show: {
-      summary: 'balance, held money, and what the account has',
+      summary: 'show balance, held money and settings',
       positionals: [ACCOUNT],
       options: STORE_OPTIONS,
       run: showAccount,
     },
     ledger: {
-      summary: 'credits and charges, newest first',
+      summary: 'list credits and charges, newest first',
       positionals: [ACCOUNT],
-      options: { limit: { value: 'N', text: `lines at most (${DEFAULT_LEDGER_LINES})` }, ...STORE_OPTIONS },
+      options: {
+        limit: { value: 'N', text: `maximum number of lines (default: ${DEFAULT_LEDGER_LINES})` },
+        ...STORE_OPTIONS,
+      },
       run: showLedger,
     },
   },
@@ -135,7 +147,7 @@ async function unfreezeAccount(given: CommandArguments, terminal: Terminal): Pro
   )
 }
 
-/** Changes the account that the words name, and prints it as it is then. */
+/** Changes the account that the arguments name, and prints its new state. */
 async function printChanged(
   [accountId = '']: readonly string[],
   { store, asJson }: { readonly store: string | undefined; readonly asJson: boolean },
@@ -216,7 +228,7 @@ function spentText({ day, month, left }: Spent): string {
   return left === undefined ? spent : `${spent}; the cap allows ${dollarsText(left)} more`
 }
 
-/** Charges and open holds of the UTC day and month. */
+/** Returns charges and open holds of the UTC day and month. */
 function spentJson({ day, month, left }: Spent) {
   return {
     spent_day: formatDollars(day),
@@ -229,7 +241,7 @@ function frozenText({ reason, atMs }: AccountFreeze): string {
   return `since ${new Date(atMs).toISOString()}: ${reason}`
 }
 
-/** The members of `GET /v1/account`, and those for the operator only. */
+/** Returns the members of `GET /v1/account`, and those for the operator only. */
 function accountJson(account: Account) {
   return {
     object: 'account',

@@ -11,7 +11,7 @@ import type { StartKeys } from './serve-keys.ts'
 import type { ServeSettings } from './serve-settings.ts'
 import { dollarsText } from './terminal.ts'
 
-/** What is printed once a server listens. */
+/** Facts that are printed when a server listens. */
 export interface Announcement {
   readonly print: (line: string) => void
   readonly version: string
@@ -20,16 +20,16 @@ export interface Announcement {
   readonly gateway: Gateway
   readonly settings: ServeSettings
   readonly store: StoreSetting
-  /** Is the store memory because there is no engine for SQLite? */
+  /** Whether the store is in memory because there is no engine for SQLite. */
   readonly isUnasked: boolean
   readonly keys: StartKeys
-  /** Undefined: no console is served. */
+  /** Key of the operator, or `undefined` if no console is served. */
   readonly operator: ServedOperatorKey | undefined
-  /** Were calls made to look at? */
+  /** Whether example calls were made. */
   readonly hasExamples: boolean
 }
 
-/** Prints the address, what is configured and what is not, and an example call. */
+/** Prints the address, the configured and unconfigured vendors, and an example call. */
 export async function announce(announcement: Announcement): Promise<void> {
   const { print, version, url, vendors, settings, store } = announcement
   print(`signalbox ${version} listening on ${url}`)
@@ -63,7 +63,7 @@ function billingText({ prices, billing }: ServeSettings): string {
   return `${billing === 'metered' ? 'metered' : 'on'}, by ${prices.source}${prices.isReloadable ? ' (SIGHUP reads it again)' : ''}`
 }
 
-/** A key that was given stays out of logs. */
+/** Keys from the settings are not printed in logs. */
 function announceConsole({ print, url, operator, hasExamples }: Announcement): void {
   if (operator === undefined) return
   const key = operator.isMade ? 'the operator key below' : 'SIGNALBOX_OPERATOR_KEY'
@@ -89,7 +89,7 @@ async function announceKeys({ print, gateway, settings, store, keys }: Announcem
     )
     return
   }
-  // Given keys stay out of logs; only a key made here is shown whole.
+  // Keys from the settings are not printed; only a key that was created here is shown whole.
   if (keys.source === 'given') print(`key       ${keys.first.key.slice(0, 6)}…`)
   else print(`key       ${keys.key}   (${store.kind === 'memory' ? 'made for this run' : 'made now, shown this once'})`)
   const id = keys.source === 'given' ? keys.first.account : keys.account
@@ -125,7 +125,7 @@ async function announceCall({ print, url, gateway, settings, keys }: Announcemen
   )
 }
 
-/** Ids of the operator's rows first, then the models of the examples, built-in rows, and the newest model. */
+/** Ids of chat models: the operator's rows first, then the models of the examples, built-in rows, and the newest model. */
 function callableChats(gateway: Gateway): readonly string[] {
   const builtIn = new Set(BUILT_IN_MODELS.map(({ id }) => id))
   const rows = new Set(gateway.catalog.rows.map(({ id }) => id))
@@ -143,7 +143,7 @@ function callableChats(gateway: Gateway): readonly string[] {
 /** Enough for a model that reasons before it answers. */
 const EXAMPLE_MAX_TOKENS = 1_000
 
-/** A chat with the first of the models that is priced; undefined: the gateway would refuse each. */
+/** Writes a chat with the first priced model. Returns `undefined` if the gateway would reject all of them. */
 async function exampleChat(
   gateway: Gateway,
   models: readonly string[],

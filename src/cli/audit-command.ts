@@ -6,9 +6,9 @@ import { printNext, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_ENTRIES = '100'
 
-/** `signalbox audit …`. The action throws a SettingError naming the argument. */
+/** Commands `signalbox audit …`. The action throws a SettingError naming the argument. */
 export const auditCommand: GroupDefinition = {
-  summary: 'changes by operators',
+  summary: 'show changes by operators',
   actions: {
     list: {
       summary: 'list changes of the last 365 days, newest first',

@@ -6,7 +6,7 @@ import { oneLine, type Terminal } from './terminal.ts'
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>
 
-/** Changes of the command line, named as the admin API names them, and what their first argument identifies. */
+/** Changes of the command line by their name in the admin API, and the kind of object that their first argument identifies. */
 const CHANGES: Readonly<Record<string, readonly [action: string, subject?: 'account' | 'key']>> = {
   'accounts.create': ['create_account'],
   'accounts.update': ['update_account', 'account'],
@@ -70,13 +70,13 @@ export function audited(administration: Administration, audit: Audit, terminal: 
   return { ...administration, ...Object.fromEntries(changed) }
 }
 
-/** An error of the gateway has the error of the driver as its cause. */
+/** An error of the gateway has the driver's error as its cause. */
 function reasonOf(error: unknown): string {
   const { cause = error } = error as Error
   return cause instanceof Error ? cause.message : String(cause)
 }
 
-/** Keys are recorded with their account, as over the admin API. */
+/** Keys are recorded with their account, as in the admin API. */
 function idOf(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { accountId, id } = value as { readonly accountId?: unknown; readonly id?: unknown }

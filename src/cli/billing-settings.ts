@@ -5,7 +5,7 @@ import type { BillingMode } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 import { parseBillingMode, parseCount, parsePairs, SettingError } from './setting-values.ts'
 
-/** The limits of the variables, by whom they count for. */
+/** Limits of the variables, by scope. */
 export interface ServeLimits {
   readonly perKey: RateLimits
   readonly perAccount: RateLimits
@@ -88,14 +88,14 @@ function parsePercents(setting: string, text: string, separator: string): readon
   })
 }
 
-/** What `serve` was told about billing. */
+/** Billing settings of `serve`. */
 export interface BillingSettings {
   readonly prices: { readonly prices: NonNullable<GatewayOptions['prices']> } | undefined
-  /** Undefined: `prepaid` where there are prices, else `off`. */
+  /** Billing mode. If `undefined`, it is `prepaid` if there are prices, else `off`. */
   readonly billing: BillingMode | 'off' | undefined
 }
 
-/** The gateway's options for what `serve` was told about billing. */
+/** Returns the gateway's options for the billing settings. */
 export function billingOptions({ prices, billing }: BillingSettings): Pick<GatewayOptions, 'billing' | 'prices'> {
   if (prices === undefined || billing === 'off') return { billing: 'off' }
   return { prices: prices.prices, billing: { mode: billingModeOf(billing && { mode: billing }) } }

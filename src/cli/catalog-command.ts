@@ -25,32 +25,35 @@ const PUBLIC_CATALOG = 'https://models.dev/api.json'
 const MODELS_FILE = 'models.json'
 const PRICES_FILE = 'prices.json'
 
-/** As a row's own: a star would make it a pattern. */
+/** Ids that a row can have. A star would make the id a pattern. */
 const ROW_ID = /^[\x21-\x29\x2b-\x7e]{1,160}$/
 
-/** `signalbox models`: id, kinds, vendor, the vendor's own id, and the day on which the vendor ends the model. */
+/** Command `signalbox models`: lists id, kinds, vendor, the vendor's own id, and the day on which the vendor ends the model. */
 export const modelsCommand: ActionDefinition = {
   summary: 'list the models of the built-in catalog',
   options: {
     all: { text: 'also every model of the vendors that have a key' },
-    json: { text: 'one line of JSON instead of text' },
+    json: { text: 'print one line of JSON instead of text' },
   },
   run: listModels,
 }
 
-/** `signalbox catalog update`. */
+/** Command `signalbox catalog update`. */
 export const catalogCommand: GroupDefinition = {
-  summary: 'take models and prices from a newer public catalog',
+  summary: 'load models and prices from a newer public catalog',
   actions: {
     update: {
-      summary: 'write newer models and prices of the configured vendors; show what changed',
+      summary: 'write newer models and prices of the configured vendors; and show the changes',
       options: {
-        from: { value: 'FILE|URL', text: `the catalog (${PUBLIC_CATALOG})` },
-        models: { value: 'FILE', text: `where models are written (${MODELS_FILE})` },
-        prices: { value: 'FILE', text: `where prices are written (${PRICES_FILE})` },
-        markup: { value: 'FACTOR', text: 'prices are the list prices times this (1)' },
-        snapshot: { value: 'FILE', text: 'write this snapshot of all vendors instead, which SIGNALBOX_CATALOG names' },
-        accept: { text: 'also takes prices that move by more than three times' },
+        from: { value: 'FILE|URL', text: `catalog to read (default: ${PUBLIC_CATALOG})` },
+        models: { value: 'FILE', text: `file for models (default: ${MODELS_FILE})` },
+        prices: { value: 'FILE', text: `file for prices (default: ${PRICES_FILE})` },
+        markup: { value: 'FACTOR', text: 'factor of the list prices (default: 1)' },
+        snapshot: {
+          value: 'FILE',
+          text: 'write a snapshot of all vendors to this file instead, for SIGNALBOX_CATALOG',
+        },
+        accept: { text: 'also accept prices that change by more than three times' },
       },
       run: update,
     },
@@ -79,10 +82,10 @@ function listModels(given: CommandArguments, terminal: Terminal): void {
 }
 
 /**
- * Writes the models of a newer public catalog as rows, and their list prices as a price file, for the vendors that have a key,
- * and prints what changed. A model that left the catalog keeps its row and its price. A price that moves by more than three
- * times, or to 0, keeps its old amount unless `--accept` is given.
- * @throws SettingError for a catalog that cannot be read, and for files that are none of this kind.
+ * Writes the models of a newer public catalog as rows, and their list prices as a price file, for the vendors that have a key, and
+ * prints the changes. A model that left the catalog keeps its row and its price. A price that moves by more than three times, or to
+ * 0, keeps its old amount unless `--accept` is given.
+ * @throws SettingError if the catalog cannot be read, or a file has the wrong content.
  */
 async function update(given: CommandArguments, terminal: Terminal): Promise<void> {
   const { print, environment, documents } = terminal
@@ -105,12 +108,12 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
       `${source}: has no models of the configured vendors (${vendors.map(({ id }) => id).join(', ')})`,
     )
 
-  // A markup of many digits makes amounts that no file may hold.
+  // A markup with many digits makes amounts that a price file cannot hold.
   naming('--markup', () => checkPriceFile({ currency: 'USD', prices: fresh.prices }))
 
   const oldModels = readIfThere(modelsPath, (json) => parseModelDefinitions(json)) ?? []
   const oldPrices = readIfThere(pricesPath, (json) => checkPriceFile(json))?.prices ?? []
-  // A model of this name has come: two rows may not have it.
+  // A new model may have this name, and two rows cannot share it.
   const freshIds = new Set(fresh.models.map(({ id }) => id))
   const kept = oldModels.map((row) => withoutAliases(row, freshIds))
   const ownMembers = new Map(kept.map((row) => [row.id, row]))
@@ -136,7 +139,7 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
       if (freshIds.has(alias)) print(`! ${alias} is a model of its own now, and no alias of ${id} any more`)
   for (const row of models.gone) print(`- ${row.id} is not in the catalog any more; its row and its price stay`)
   for (const [before, after] of models.changed) print(`~ ${after.id}: ${changes(before, after).join(', ')}`)
-  for (const id of fresh.unusable) print(`! ${JSON.stringify(id)} is no id that a row can have; left out`)
+  for (const id of fresh.unusable) print(`! ${JSON.stringify(id)} cannot be the id of a row; omitted`)
   for (const [before, after] of prices.changed) {
     const note = back.has(priceKey(before)) ? ', not taken: give --accept if it is right' : ''
     print(`~ ${named(before)}: ${before.amount} -> ${after.amount}${note}`)
@@ -153,7 +156,6 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
 interface FreshRows {
   readonly models: readonly ModelDefinition[]
   readonly prices: readonly PriceRow[]
-  /** Ids of models for which no row can be written. */
   readonly unusable: readonly string[]
 }
 
@@ -171,7 +173,7 @@ function freshRows(
     const ids = MODELS_DEV_PROVIDERS[catalogId] ?? [catalogId]
     const listed = ids.flatMap((id) => (providers[id] === undefined ? [] : modelsFromModelsDev(id, providers[id])))
     for (const known of listed) {
-      // Of a list that several vendors share, each has its part; the price holds for the first id.
+      // Several vendors may share a list. Each uses its own part, and the price applies to the first id.
       const [priced] = vendor.catalogIds === undefined ? [known.id] : vendor.catalogIds(known.id)
       const row = priced === undefined ? undefined : definitionOf(known, vendor)
       if (row === undefined) continue
@@ -179,7 +181,7 @@ function freshRows(
         unusable.push(known.id)
         continue
       }
-      // A row of the built-in catalog knows more; its public id takes the price.
+      // A row of the built-in catalog has more facts, so the price uses its public id.
       const builtIn = BUILT_IN_MODELS.find((one) => one.vendor === vendor.id && one.upstream === known.id)
       const id = builtIn?.id ?? (taken.has(known.id) ? `${vendor.id}/${known.id}` : known.id)
       taken.add(id)
@@ -198,7 +200,7 @@ interface Merged<Row> {
   readonly changed: readonly (readonly [before: Row, after: Row])[]
 }
 
-/** The fresh rows, and those of the old ones that they do not replace. */
+/** Returns the new rows, and the old ones that they do not replace. */
 function merged<Row>(old: readonly Row[], fresh: readonly Row[], keyOf: (row: Row) => string): Merged<Row> {
   const before = new Map(old.map((row) => [keyOf(row), row]))
   const after = new Set(fresh.map(keyOf))
@@ -210,7 +212,7 @@ function merged<Row>(old: readonly Row[], fresh: readonly Row[], keyOf: (row: Ro
   return { all: [...fresh, ...gone], added: fresh.filter((row) => !before.has(keyOf(row))), gone, changed }
 }
 
-/** The members that differ, with their values before and after. */
+/** Returns the members that differ, with their values before and after. */
 function changes(before: ModelDefinition, after: ModelDefinition): string[] {
   return Object.entries(after).flatMap(([name, value]) => {
     const [old, fresh] = [before[name as keyof ModelDefinition], value].map((one) => JSON.stringify(one))
@@ -224,7 +226,7 @@ function named({ model, meter, when }: PriceRow): string {
   return `${model} ${meter}${above === undefined ? '' : ` above ${above} tokens`}${mode}`
 }
 
-/** Could the row be of a catalog? Those for other meters and under other conditions are the operator's. */
+/** Whether the row may come from a catalog. Rows for other meters or with other conditions belong to the operator. */
 function isListed({ meter, when = {} }: PriceRow): boolean {
   return (
     meter.endsWith('_token') &&

@@ -11,9 +11,9 @@ import { naming, readIfThere } from './public-catalog.ts'
 import { SettingError } from './setting-values.ts'
 
 /**
- * Writes a snapshot of the models and list prices of all vendors from a public catalog or from another snapshot, and prints what
- * changed. A running gateway never reads half of the file. A model that left the public catalog keeps its line. A price that moves
- * by more than three times keeps its old amount unless `accept` is set.
+ * Writes a snapshot of the models and list prices of all vendors from a public catalog or from another snapshot, and prints the
+ * changes. A running gateway never reads half of the file. A model that left the public catalog keeps its line. A price that moves by
+ * more than three times keeps its old amount unless `accept` is set.
  * @throws SettingError for a catalog that is malformed, knows none of the vendors, or is older than the snapshot in use.
  */
 export function updateSnapshot(

@@ -26,23 +26,23 @@ import { SETTING_OPTIONS, secretLines } from './settings.ts'
 import type { Terminal } from './terminal.ts'
 
 const OPTIONS: Readonly<Record<string, OptionDefinition>> = {
-  json: { text: 'one line of JSON instead of text' },
+  json: { text: 'print one line of JSON instead of text' },
   ...SERVE_FLAGS,
   ...CONFIG_OPTION,
   ...SETTING_OPTIONS,
 }
 
-/** Stand-ins are not started, and none is called. */
+/** Placeholder origin: the command starts and calls no stand-ins. */
 const STAND_IN_ORIGIN = 'http://127.0.0.1'
 
-/** Names that are printed of models without a price; JSON has all. */
+/** Maximum number of unpriced models that are printed; JSON contains all of them. */
 const SHOWN_MODELS = 8
 
-/** `signalbox check`. */
+/** Command `signalbox check`. */
 export const checkCommand: ActionDefinition = {
-  summary: 'check the configuration of serve: settings, store, Redis, every vendor’s key, prices; serve nothing',
+  summary: 'check the configuration of serve: settings, store, Redis, every vendor’s key, prices',
   options: OPTIONS,
-  after: `Ends with 0 when serve can start and no vendor refuses its key, else with 1. No call is charged for.\n\n${secretLines()}`,
+  after: `Exits with status 0 if serve can start and no vendor rejects its key, else with status 1. No call is charged.\n\n${secretLines()}`,
   run: check,
 }
 
@@ -102,7 +102,7 @@ function withoutEngine(reason: string): Check {
   return { name: 'store', status: 'warning', message, remedy: ENGINE_COMMAND }
 }
 
-/** Runs a step; what is wrong with a setting becomes a failed check. */
+/** Runs a step. An invalid setting becomes a failed check. */
 async function settle<Value>(
   checks: Check[],
   configuration: Configuration | undefined,
@@ -118,14 +118,14 @@ async function settle<Value>(
   }
 }
 
-/** Options are checked where the gateway is made. It loads its catalog, and is closed without a start. */
+/** Creates the gateway, which checks its options, loads its catalog, and closes it without a start. */
 async function checkGateway(
   settings: ServeSettings,
   vendors: readonly ConfiguredVendor[],
   further: FurtherOptions | undefined,
 ): Promise<Gateway> {
   const gateway = servedGateway(settings, vendors, further, { store: memoryStore(), logger: silentLogger })
-  // A failure is in the state of the catalog.
+  // The state of the catalog contains a failure.
   if (settings.catalog !== undefined) await gateway.loadCatalog().catch(() => undefined)
   await gateway.close({ drainMs: 0 })
   return gateway
@@ -142,7 +142,7 @@ function checkCatalog({ date, ageDays, isOld, error }: CatalogState): Check {
   }
 }
 
-/** What is said of a vendor with --sandbox, which keeps everything offline. */
+/** Checks of a vendor with --sandbox, which makes no call. */
 function notAsked({ vendor, state }: ConfiguredVendor): readonly Check[] {
   const name = `vendor ${vendor.id}`
   if (state === 'stand-in') return [{ name, status: 'ok', message: 'a stand-in answers for it' }]
@@ -203,7 +203,7 @@ function checkPrices(
   const own = found.unpriced.filter(({ id }) => added.has(id)).map((model) => nameOfUnpriced(model))
   return {
     name: 'prices',
-    // A model that the operator has added is meant to be called.
+    // A model that the operator has added is intended to be called.
     status: own.length > 0 ? 'failed' : 'warning',
     message: `${unpriced.length} of ${count} models have no price, and are refused: ${own.length > 0 ? `${own.join(', ')} of your own; ` : ''}${shown}${more}`,
     remedy: `name them in SIGNALBOX_PRICES, or charge list prices by SIGNALBOX_LIST_PRICES=1`,

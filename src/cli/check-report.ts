@@ -1,23 +1,23 @@
 import type { Terminal } from './terminal.ts'
 import { printRows } from './terminal.ts'
 
-/** What `signalbox check` has found out about one thing. */
+/** Result of one check by `signalbox check`. */
 export interface Check {
-  /** `store`, `vendor openai`, … */
+  /** Name of the checked part: `store`, `vendor openai`, … */
   readonly name: string
-  /** `failed` alone makes the command end with 1. `unchecked`: it could not be told without costs. */
+  /** Status. Only `failed` makes the command exit with status 1. `unchecked` means that a check would have cost money. */
   readonly status: 'ok' | 'warning' | 'unchecked' | 'failed'
   readonly message: string
-  /** What to set or do. */
+  /** Setting or step that solves the problem. */
   readonly remedy?: string
 }
 
-/** What of a vendor’s `configuredBy` an operator of the command sets: without what a program would call. */
+/** Returns the part of a vendor’s `configuredBy` that concerns the command line, without functions that a program would call. */
 export function variablesOf(configuredBy: string): string {
   return configuredBy.replace(/,? or [\w.]+\(.*$/, '')
 }
 
-/** Prints all of them, as a table or as one line of JSON. */
+/** Prints all checks, as a table or as one line of JSON. */
 export function printChecks(checks: readonly Check[], terminal: Terminal, asJson: boolean): void {
   const isGood = checks.every(({ status }) => status !== 'failed')
   if (asJson) {

@@ -14,7 +14,7 @@ const NAME = 'store'
 
 const CHECK_TIMEOUT_MS = 10_000
 
-/** Reaches the store and counts the steps of its schema that the next start makes; changes nothing. */
+/** Connects to the store and counts the schema migrations that the next start will run. Changes nothing. */
 export async function checkStore(setting: StoreSetting): Promise<Check> {
   const shown = describeStore(setting)
   try {
@@ -63,7 +63,7 @@ async function checkSqlite(path: string, shown: string): Promise<Check> {
 async function checkPostgres(url: string, shown: string): Promise<Check> {
   const pool = await openPool(NAME, url, { connectionTimeoutMillis: 5_000 })
   try {
-    // In a transaction, which the store needs and not every pooler has.
+    // Uses a transaction, because the store needs transactions and not every pooler supports them.
     const { transaction } = postgresConnection(pool, CHECK_TIMEOUT_MS)
     return upToDate(shown, await transaction((session) => pendingPostgresMigrations(session, 'signalbox')))
   } finally {
@@ -82,7 +82,7 @@ function upToDate(shown: string, { pending, isNew }: { readonly pending: number;
   }
 }
 
-/** Connects to Redis and asks it for an answer. */
+/** Connects to Redis and sends a query. */
 export async function checkRedis(url: string): Promise<Check> {
   const name = 'redis'
   const shown = describeUrl(url)

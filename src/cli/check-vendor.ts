@@ -9,12 +9,12 @@ import type { Vendor, WireAnswer } from '../vendors/vendor.ts'
 import { asBuffer, joinChunks } from '../wire/join-chunks.ts'
 import { type Check, variablesOf } from './check-report.ts'
 
-/** Longest wait for one answer, and for one credential. */
+/** Timeout of one answer, and of one credential, in milliseconds. */
 const WAIT_MS = 10_000
 
 /**
- * Asks a vendor for its list of models, once with each of its keys; nothing is charged for it. A list that everybody may read proves no
- * key, so it is asked for without one as well.
+ * Requests a vendor's list of models, once with each of its keys, free of charge. A public list does not verify a key, so the list is
+ * also requested without one.
  */
 export async function checkVendor(vendor: Vendor, transport: Transport): Promise<readonly Check[]> {
   const { apiKeys, credentialProviders = [] } = vendor
@@ -58,7 +58,7 @@ async function checkKey(
       status: 'unchecked',
       message: `${vendor.origin} answers, and has no list of models at ${path} (${status}), so the key was not tried; if calls fail too, its base URL is wrong`,
     }
-  // Some vendors tell errors in a 200.
+  // Some vendors report errors with status 200.
   const isRefused = status < 200 || status >= 300 || vendor.errorFrom(answer, Date.now()).kind !== 'invalid_response'
   if (isRefused) return refused(vendor, answer, [apiKey, credential?.token ?? ''])
   if (parseVendorJson(asBuffer(answer.body).toString('utf8')) === undefined)
@@ -80,14 +80,14 @@ async function checkKey(
 
 const CHECK_ADDRESS = 'check its address (base URL)'
 
-/** A request that no vendor is sent: only its address and its headers are used. Responses take no smaller bound. */
+/** Request that is never sent: only its address and headers are used. Responses accept no smaller limit. */
 const REQUEST = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 16 } as const
 const MODEL: CatalogModel = {
   ...{ id: REQUEST.model, upstream: REQUEST.model, vendor: '', kinds: ['chat'], aliases: [], fallbacks: [] },
   ...{ created: 0, displayName: REQUEST.model, limits: {} },
 }
 
-/** How the paths of chats end at vendors, and what stands in that place for the list of models. */
+/** Endings of vendors' chat paths, and the path of the list of models in their place. */
 const ENDINGS: readonly (readonly [ending: RegExp, list: string])[] = [
   [/\/deployments\/[^/]+\/chat\/completions(?=$|\?)/, '/models'],
   [/\/(?:chat\/completions|responses)(?=$|\?)/, '/models'],
@@ -108,7 +108,7 @@ function chatWire(vendor: Vendor, apiKey: string) {
   })
 }
 
-/** Path and query of the list of models; undefined: the vendor has none that is known. */
+/** Returns path and query of the list of models, or `undefined` if the vendor has no known one. */
 function modelsPath(vendor: Vendor, apiKey: string): string | undefined {
   const path = chatWire(vendor, apiKey)?.path ?? ''
   const found = ENDINGS.find(([ending]) => ending.test(path))

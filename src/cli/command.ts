@@ -3,39 +3,39 @@ import { nearestName } from '../core/known-members.ts'
 import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
-/** An option of a command. */
+/** Option of a command. */
 export interface OptionDefinition {
-  /** What stands for its value in the help, such as `TEXT`. Absent: a flag. */
+  /** Placeholder of its value in the help, such as `TEXT`. If omitted, the option is a flag. */
   readonly value?: string
   /** One line for the help. */
   readonly text: string
 }
 
-/** A word of a command that has no option before it. All are required. */
+/** Positional argument of a command. All are required. */
 export interface PositionalDefinition {
-  /** What stands for it in the help: `ID`. */
+  /** Placeholder in the help: `ID`. */
   readonly name: string
-  /** What it is, for errors: `the account’s id`. */
+  /** Description for errors: `the account’s id`. */
   readonly text: string
 }
 
-/** A command, or one action of it. Its help, its parser and its errors are made of this. */
+/** Command, or one action of it. Help, parser and errors are derived from this definition. */
 export interface ActionDefinition {
   /** One line for the help. */
   readonly summary: string
   readonly positionals?: readonly PositionalDefinition[]
-  /** By name, without the dashes. */
+  /** Options, keyed by name without the dashes. */
   readonly options: Readonly<Record<string, OptionDefinition>>
-  /** May a positional word be a negative amount, such as `-5`? */
+  /** Whether a positional argument may be a negative amount, such as `-5`. */
   readonly allowNegative?: boolean
-  /** What stands below the options in the help. */
+  /** Text below the options in the help. */
   readonly after?: string
-  /** Runs when the command is given without an action. Of one action at most. */
+  /** Whether the action runs when the command has no action. At most one action per command. */
   readonly isDefault?: boolean
   run(given: CommandArguments, terminal: Terminal): Promise<void> | void
 }
 
-/** A command with several actions. */
+/** Command with several actions. */
 export interface GroupDefinition {
   readonly summary: string
   readonly actions: Readonly<Record<string, ActionDefinition>>
@@ -44,36 +44,36 @@ export interface GroupDefinition {
 /** Commands by name. */
 export type CommandDefinitions = Readonly<Record<string, ActionDefinition | GroupDefinition>>
 
-/** The words after a command. */
+/** Arguments of a command. */
 export interface CommandArguments {
   readonly positionals: readonly string[]
   /**
-   * Value of `--name`, trimmed; undefined: it was not given.
+   * Returns the trimmed value of `--name`, or `undefined` if it was not set.
    * @throws TypeError for a name that the definition does not have.
    */
   option(name: string): string | undefined
   /**
-   * Was the flag `--name` given?
+   * Returns whether the flag `--name` was set.
    * @throws TypeError for a name that the definition does not have.
    */
   flag(name: string): boolean
 }
 
-/** What a run of the command line needs. */
+/** Parts of a run of the command line. */
 export interface CommandLine {
   readonly commands: CommandDefinitions
   readonly version: string
-  /** What stands below the list of commands in the help. */
+  /** Text below the list of commands in the help. */
   readonly after: string
 }
 
 const NEGATIVE = /^-\$?[\d.]/
-/** The parser takes a word that begins with a hyphen for an option. */
+/** Replaces a leading hyphen, because the parser treats a word with a hyphen as an option. */
 const MINUS = '\u2212'
 
 /**
- * Runs the command that the words name, or prints its help.
- * @throws SettingError for words that are no command, and what the command throws.
+ * Runs a command, or prints its help.
+ * @throws SettingError for an unknown command, and the errors of the command.
  */
 export async function runCommandLine(
   words: readonly string[],
@@ -81,7 +81,7 @@ export async function runCommandLine(
   { commands, version, after }: CommandLine,
 ): Promise<void> {
   const [first, ...others] = words
-  // The parser tells of commands by `help`, and of no actions.
+  // The parser's `help` supports commands, but not actions.
   const asked = first === 'help' && others.length > 0 ? [...others, '--help'] : words
   const given = asked.map((word) => (NEGATIVE.test(word) ? `${MINUS}${word.slice(1)}` : word))
   const program = configured(new Command('signalbox'), terminal)
@@ -104,7 +104,7 @@ export async function runCommandLine(
     if ('run' in definition) addAction(program, name, definition, { given, path: name, terminal })
     else addGroup(program, name, definition, { given, path: name, terminal })
   }
-  // Without a word the parser would write the help to standard error.
+  // Without any argument the parser would write the help to standard error.
   const isBare = given.length === 0
   try {
     await program.parseAsync(isBare ? ['--help'] : given, { from: 'user' })
@@ -115,10 +115,10 @@ export async function runCommandLine(
 
 interface Place {
   readonly given: readonly string[]
-  /** `accounts list` */
+  /** Full name, such as `accounts list`. */
   readonly path: string
   readonly terminal: Terminal
-  /** The actions of its command. */
+  /** Actions of the same command. */
   readonly siblings?: readonly string[]
 }
 
@@ -177,19 +177,19 @@ function addAction(parent: Command, name: string, definition: ActionDefinition, 
   })
 }
 
-/** `--limit --json` forgets the value; one that begins with a hyphen is given as `--reason=-x`. */
+/** Rejects `--limit --json`, which lacks the value. A value that begins with a hyphen is written as `--reason=-x`. */
 function checkedValue(option: string, word: string, given: readonly string[]): string {
   if (word.startsWith('-') && !given.includes(`--${option}=${word}`))
     throw new SettingError(`--${option} needs a value; see signalbox --help`)
   return withHyphen(word.trim())
 }
 
-/** A word as it was given. */
+/** Restores the leading hyphen of an argument. */
 function withHyphen(word: string): string {
   return word.startsWith(MINUS) ? `-${word.slice(1)}` : word
 }
 
-/** The parser's own errors speak of its own interface. */
+/** Replaces errors of the parser, which refer to its own interface. */
 function inOurWords(error: CommanderError, command: Command, definition: ActionDefinition, place: Place): SettingError {
   const { positionals = [], options } = definition
   const help = `see signalbox ${place.path} --help`
@@ -209,7 +209,7 @@ function inOurWords(error: CommanderError, command: Command, definition: ActionD
     case 'commander.missingArgument':
       return new SettingError(`${positionals[command.args.length]?.text} is missing; ${help}`)
     case 'commander.excessArguments':
-      // A word after the command is no action of it.
+      // A word after the command is not one of its actions.
       if (definition.isDefault === true && place.siblings !== undefined)
         return unknownAction(place.path.split(' ', 1)[0] ?? '', place.siblings, command.args[0])
       return new SettingError(`unexpected argument ${JSON.stringify(command.args[positionals.length])}; ${help}`)
@@ -239,7 +239,7 @@ function configured(command: Command, { print }: Terminal): Command {
   const write = (text: string): void => print(text.trimEnd())
   return (
     command
-      // The help that the parser writes beside an error is left out: the error names the command that prints it.
+      // Omits the help that the parser prints with an error: the error names the command that prints the help.
       .configureOutput({
         writeOut: write,
         writeErr: () => undefined,
@@ -253,7 +253,7 @@ function configured(command: Command, { print }: Terminal): Command {
   )
 }
 
-/** Every action in one line. */
+/** Lists every action in one line. */
 function actionLines(commands: CommandDefinitions): string {
   const rows = Object.entries(commands).flatMap(([name, definition]) =>
     'run' in definition
@@ -274,7 +274,7 @@ function termOf(path: string, action: ActionDefinition | undefined): string {
   return action === undefined ? path : usageOf(path, action)
 }
 
-/** The options that all actions have, which are told once. */
+/** Options that all actions share, listed once. */
 function sharedOptions(actions: readonly ActionDefinition[]): string {
   const [first, ...others] = actions
   const shared = Object.entries(first?.options ?? {}).filter(([name]) =>

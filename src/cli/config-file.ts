@@ -11,25 +11,25 @@ import { SettingError } from './setting-values.ts'
 import { SETTINGS } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
 
-/** A configuration file as variables, and what no variable can hold. */
+/** Configuration file: values by variable, and contents that no variable can hold. */
 export interface ConfigFile {
-  /** As it was named: `signalbox.config.json`. */
+  /** Name under which it was requested: `signalbox.config.json`. */
   readonly name: string
-  /** Values by the variable that they stand for. */
+  /** Values by the variable that they replace. */
   readonly variables: ReadonlyMap<string, string>
-  /** Models, vendors, prices and plans that stand in the file itself, by their variable. */
+  /** Models, vendors, prices and plans inside the file, by their variable. */
   readonly documents: ReadonlyMap<string, unknown>
-  /** Of paths in the file. */
+  /** Folder that paths in the file are relative to. */
   readonly folder: string
   readonly serveConsole: boolean
   readonly gateway: FurtherOptions
 }
 
-/** Values that are paths, from the folder of the file on. */
+/** Variables whose values are paths, relative to the folder of the file. */
 const PATHS: readonly string[] = ['models', 'vendors', 'prices', 'plans', 'catalog']
 
 /**
- * Reads the file that `path` names, or the one in the working directory; undefined: there is none.
+ * Reads the file at `path`, or the default one in the working directory. Returns `undefined` if there is none.
  * @throws SettingError naming file and member.
  */
 export async function readConfigFile(
@@ -91,7 +91,7 @@ async function contentOf(name: string, environment: Environment): Promise<unknow
   throw new SettingError(`${name}: must have a default export, an object or a function of the environment`)
 }
 
-/** `line 3: `, of a module that does not compile. An error of `import()` does not have it, so Node is asked to check the file. */
+/** Returns `line 3: ` for a module that does not compile. An error of `import()` does not contain it, so Node checks the file. */
 export function syntaxErrorPlace(path: string): string {
   const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' })
   const [first = ''] = String(stderr).split('\n')
@@ -105,7 +105,7 @@ function memberOf(content: Readonly<Record<string, unknown>>, member: string): u
   return value
 }
 
-/** Rows or options themselves, and no path of a file with them. */
+/** Whether a value contains rows or options itself, and is not a path. */
 function isDocument(value: unknown, member: string): boolean {
   return PATHS.includes(member) && typeof (Array.isArray(value) ? value[0] : value) === 'object'
 }
@@ -120,7 +120,7 @@ function inFolder(folder: string, value: unknown): unknown {
         .join(',')
 }
 
-/** A text `$NAME` is the value of a variable. */
+/** Replaces a string `$NAME` by the value of a variable. */
 function expanded(value: unknown, place: string, environment: Environment): unknown {
   if (Array.isArray(value)) return value.map((one) => expanded(one, place, environment))
   if (typeof value !== 'string' || !/^\$[A-Za-z_][A-Za-z0-9_]*$/.test(value)) return value
@@ -130,7 +130,7 @@ function expanded(value: unknown, place: string, environment: Environment): unkn
   return found
 }
 
-/** What stands in the file itself, but for what a variable names in its place. */
+/** Returns the documents inside the file, except those that a variable overrides. */
 export function documentsOf(file: ConfigFile | undefined, environment: Environment): Documents {
   const of = (variable: string): unknown =>
     (environment[variable]?.trim() ?? '') === '' ? file?.documents.get(variable) : undefined

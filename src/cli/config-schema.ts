@@ -5,10 +5,10 @@ import { FURTHER_OPTIONS } from './further-options.ts'
 import { SETTINGS } from './settings.ts'
 import { vendorsSchema } from './vendor-settings.ts'
 
-/** Names of the file, where `--config` names none. */
+/** Names of the file if `--config` is not set. */
 export const CONFIG_FILES = ['signalbox.config.json', 'signalbox.config.mjs'] as const
 
-/** What the configuration file holds; members and texts are those of the settings. */
+/** Content of the configuration file. Members and descriptions come from the settings. */
 export const CONFIG_SCHEMA = z.strictObject({
   $schema: z.string().exactOptional().describe('the schema of this file, for editors'),
   ...membersOf(SETTINGS),
@@ -16,7 +16,7 @@ export const CONFIG_SCHEMA = z.strictObject({
   gateway: FURTHER_OPTIONS.exactOptional().describe('further options of createGateway'),
 })
 
-/** `limits.perKey` becomes a member of the object `limits`. */
+/** Turns `limits.perKey` into a member of the object `limits`. */
 function membersOf(settings: typeof SETTINGS): Record<string, z.ZodType> {
   const members: Record<string, z.ZodType> = {}
   const nested: Record<string, Record<string, z.ZodType>> = {}
@@ -34,7 +34,7 @@ function membersOf(settings: typeof SETTINGS): Record<string, z.ZodType> {
 /** The JSON Schema of the file. `npm run config:schema` writes it into the package. */
 export function configJsonSchema(): Record<string, unknown> {
   const plan = z.strictObject({ limits: z.record(z.string(), z.unknown()).exactOptional() })
-  // What a file of its own may hold as well is checked where that file is read.
+  // Documents that may also be in separate files are checked when those files are read.
   const rows: Readonly<Record<string, z.ZodType>> = {
     models: z.union([z.string(), z.array(z.string()), modelDefinitions()]),
     vendors: z.union([z.string(), vendorsSchema()]),

@@ -6,28 +6,28 @@ import { SETTINGS } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
 import { VENDOR_VARIABLES } from './vendor-variables.ts'
 
-/** What a command works with: flags before variables, and those before the configuration file. */
+/** Configuration of a command. Flags take precedence over variables, and variables over the file. */
 export interface Configuration {
-  /** With the variables that flags and the file set. */
+  /** Environment that includes the values of flags and of the file. */
   readonly environment: Environment
   readonly documents: Documents
-  /** Name of the file; undefined: there is none. */
+  /** Name of the file, or `undefined` if there is none. */
   readonly file: string | undefined
   readonly serveConsole: boolean
   readonly gateway: FurtherOptions
-  /** The same error, naming the flag or the member of the file that was given instead of a variable. */
+  /** Returns the error with the name of the flag or member that set the variable. */
   named(error: unknown): unknown
 }
 
-/** The flag and the variable that name the file. */
+/** Flag and variable that name the file. */
 export const CONFIG_OPTION = {
   config: {
     value: 'FILE',
-    text: 'configuration file (signalbox.config.json or .mjs, if it is there) [SIGNALBOX_CONFIG]',
+    text: 'configuration file (default: signalbox.config.json or .mjs, if it exists) [SIGNALBOX_CONFIG]',
   },
 } as const
 
-/** Every flag that stands for a variable. */
+/** Every flag that replaces a variable. */
 const FLAGS = [
   ...SETTINGS.map(({ variable, flag, value }) => ({ variable, flag, isSwitch: value === undefined })),
   ...VENDOR_VARIABLES.map(({ variable, flag }) => ({ variable, flag, isSwitch: false })),
@@ -35,7 +35,7 @@ const FLAGS = [
 
 /**
  * Reads flags and file.
- * @param isOption Does the command have this flag?
+ * @param isOption Whether the command has this flag.
  * @throws SettingError for a file that cannot be used.
  */
 export async function readConfiguration(
@@ -52,7 +52,7 @@ export async function readConfiguration(
     const text = isSwitch ? (given.flag(flag) ? '1' : undefined) : given.option(flag)
     if (text === undefined) continue
     set[variable] = text
-    // Is read before the one in capitals.
+    // The lower-case variable is read before the one in capitals.
     if (variable === 'HTTPS_PROXY' || variable === 'NO_PROXY') set[variable.toLowerCase()] = undefined
     origins.set(variable, `--${flag}`)
   }

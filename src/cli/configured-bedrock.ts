@@ -17,15 +17,18 @@ const VENDORS: Readonly<Record<string, (options: Location & { readonly apiKey: K
   'anthropic-bedrock': anthropicBedrock,
 }
 
-/** A key of Bedrock's is meant for it; those of AWS may be there for another service, and are used where both are set. */
+/**
+ * AWS credentials may belong to another service, so they count only if a region is set or the operator's models name Bedrock. A
+ * Bedrock key always counts.
+ */
 const KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_PROFILE', 'AWS_WEB_IDENTITY_TOKEN_FILE'] as const
 
-/** Has an address, although nothing is asked there. */
+/** Placeholder address that is never called. */
 const NO_REGION = { endpoint: 'https://not-set.invalid' }
 
 /**
- * Amazon Bedrock, and Claude there, where the environment configures them or `named` holds them.
- * @throws SettingError for a key without a region, and for a region that is none.
+ * Builds Amazon Bedrock, and Claude on it, if the environment configures them or `named` contains them.
+ * @throws SettingError for a key without a region, or an invalid region.
  */
 export function configuredBedrock(
   environment: Environment,
@@ -60,7 +63,7 @@ export function configuredBedrock(
   })
 }
 
-/** Signs with the keys that the environment leads to, which may have to be asked for through its proxy. */
+/** Signs with the AWS credentials of the environment, which may have to be requested through its proxy. */
 function signatureIn(region: string, environment: Environment): CredentialProvider {
   const proxy = environmentProxy(tokenServiceOf(region), environment)
   return awsSignature({ region, environment, ...(proxy === undefined ? {} : { proxy }) })

@@ -3,19 +3,19 @@ import { azureOpenai } from '../vendors/azure-openai/azure-openai.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { SettingError } from './setting-values.ts'
 
-/** A vendor, and whether it can be called. */
+/** Vendor, and whether it can be called. */
 export interface ConfiguredVendor {
   readonly vendor: Vendor
   readonly state: 'configured' | 'stand-in' | 'not configured'
 }
 
-/** Where a resource of the operator's is, and its keys. */
+/** Address and keys of an operator's resource. */
 interface Resource {
   readonly endpoint: string
   readonly apiKey: readonly string[] | string
 }
 
-/** A cloud at which each customer has a host of its own. */
+/** Cloud that gives each customer a separate host. */
 interface Cloud {
   readonly id: string
   readonly keyVariable: string
@@ -43,7 +43,7 @@ const CLOUDS: readonly Cloud[] = [
   },
 ]
 
-/** OpenAI models by the name of their deployment, such as `my-deployment=gpt-6-luna,other=gpt-6-sol`. */
+/** Parses the deployments of OpenAI models, such as `my-deployment=gpt-6-luna,other=gpt-6-sol`. */
 function deploymentsOf(text: string | undefined): Readonly<Record<string, string>> {
   const pairs = (text ?? '').split(',').flatMap((pair) => (pair.trim() === '' ? [] : [pair.split('=')]))
   return Object.fromEntries(
@@ -57,12 +57,12 @@ function deploymentsOf(text: string | undefined): Readonly<Record<string, string
   )
 }
 
-/** Has an address, although nothing is asked there. */
+/** Placeholder address that is never called. */
 const NOWHERE = 'https://not-set.invalid'
 
 /**
- * The clouds that the environment configures or `named` holds.
- * @param read Gives a variable without blanks; undefined when it is not set.
+ * Builds the clouds that the environment configures or `named` contains.
+ * @param read Returns a trimmed variable, or `undefined` if it is not set.
  * @throws SettingError for an address that cannot be used, and for a key without an address.
  */
 export function configuredClouds(
@@ -87,7 +87,7 @@ export function configuredClouds(
   })
 }
 
-/** Runs what may throw a TypeError about a setting, and names the setting. */
+/** Runs a function that may throw a TypeError about a setting, and adds the name of the setting. */
 export function naming<Value>(name: string, run: () => Value): Value {
   try {
     return run()

@@ -22,7 +22,7 @@ interface VendorOptions {
   readonly baseURL?: string
 }
 
-/** Vendors by the prefix of their variables: `OPENAI_API_KEY` with one key or several, `OPENAI_BASE_URL`. */
+/** Vendors by the prefix of their variables: `OPENAI_API_KEY` with one or several keys, `OPENAI_BASE_URL`. */
 const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptions) => Vendor])[] = [
   ['OPENAI', openai],
   ['ANTHROPIC', anthropic],
@@ -33,8 +33,8 @@ const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptio
 ]
 
 /**
- * Builds every vendor from the environment, and those presets that it configures or `named` holds. Vendors without a key use the
- * stand-ins when their origin is given.
+ * Builds every vendor from the environment, and the presets that it configures or `named` contains. Vendors without a key use the
+ * stand-ins if their origin is set.
  * @param named Ids of the vendors that the operator's models name.
  * @throws SettingError for a malformed base URL or proxy, and for a preset whose account is missing.
  */
@@ -74,7 +74,7 @@ export function configuredVendors(
   return all.map((configured) => ({ ...configured, vendor: connected(configured.vendor, environment, settings) }))
 }
 
-/** The vendor as it is called by its settings, and through the proxy of the environment where there is one for its origin. */
+/** Returns the vendor with its connection settings, including the environment's proxy for its origin. */
 function connected(vendor: Vendor, environment: Environment, settings: VendorSettings): Vendor {
   const own = settings.connection(vendor.id)
   const proxy = own.proxy ?? environmentProxy(vendor.origin, environment)
@@ -82,22 +82,22 @@ function connected(vendor: Vendor, environment: Environment, settings: VendorSet
   return { ...vendor, ...connection, ...settings.traits(vendor.id) }
 }
 
-/** A vendor of the file that is none is a slip of the pen. */
+/** An unknown vendor in the file is a typing error. */
 function checkNamed({ ids }: VendorSettings, all: readonly ConfiguredVendor[]): void {
   for (const id of ids)
     if (!all.some(({ vendor }) => vendor.id === id))
       throw new SettingError(`SIGNALBOX_VENDORS: ${id}: there is no such vendor; give it a type, or set its variables`)
 }
 
-/** The variables of a preset, the first key variable being the preferred one. */
+/** Variables of a preset; the first key variable is preferred. */
 export interface PresetVariables {
   readonly keys: readonly string[]
   readonly baseURL: string
-  /** Present where the base URL names an account. */
+  /** Present if the base URL names an account. */
   readonly account: string | undefined
 }
 
-/** The names of the variables by which a preset is configured. */
+/** Returns the names of the variables that configure a preset. */
 export function presetVariables({ id, keyVariables, baseURL }: Preset): PresetVariables {
   const prefix = id.toUpperCase().replaceAll('-', '_')
   return {
@@ -108,8 +108,8 @@ export function presetVariables({ id, keyVariables, baseURL }: Preset): PresetVa
 }
 
 /**
- * What a configuration file says of a vendor that the environment configures: the variable of its key, nothing where it has none.
- * Undefined: no file can, because only the environment says where such a cloud is.
+ * Returns the entry of a vendor in a new configuration file: the variable of its key, or an empty entry if it has none. Returns
+ * `undefined` if the vendor is a cloud, whose location only the environment contains.
  */
 export function vendorEntry(id: string, environment: Environment): { readonly keyVariable?: string } | undefined {
   const preset = Object.values<Preset>(presets).find((one) => one.id === id)
@@ -120,7 +120,7 @@ export function vendorEntry(id: string, environment: Environment): { readonly ke
   return keyVariable === undefined ? {} : { keyVariable }
 }
 
-/** Undefined: nothing asks for this preset. */
+/** Returns `undefined` if nothing requests this preset. */
 function configuredPreset(
   preset: Preset,
   environment: Environment,
@@ -143,7 +143,7 @@ function configuredPreset(
       ? undefined
       : environment[variables.account]?.trim() || ((givenAccount as string | undefined) ?? '')
   if (account === '' && baseURL === undefined && isReachable) {
-    // Its key may be there for another tool of the same company.
+    // Its key may belong to another tool of the same company.
     if (!isNamed) return undefined
     throw new SettingError(`${variables.account}: set it to the account that ${variables.keys[0]} belongs to`)
   }

@@ -7,7 +7,7 @@ import { environmentProxy } from './environment-proxy.ts'
 import { SettingError } from './setting-values.ts'
 import type { Environment } from './terminal.ts'
 
-/** What both vendors are made of. */
+/** Settings of both vendors. */
 interface VertexSettings {
   readonly project: string
   readonly location: string
@@ -22,12 +22,12 @@ const VENDORS: Readonly<Record<string, (settings: VertexSettings) => Vendor>> = 
 
 const TOKEN_SERVER = 'https://oauth2.googleapis.com'
 
-/** Placeholders where a vendor is only named, so that nothing is ever asked there. */
+/** Placeholders of a vendor that is only named and never called. */
 const NOWHERE = { project: 'not-set', location: 'global', baseURL: 'https://not-set.invalid' }
 
 /**
- * Vertex AI, and Claude there, where the environment configures them or `named` holds them. A project alone configures neither,
- * because every program at Google Cloud may have one.
+ * Builds Vertex AI, and Claude on it, if the environment configures them or `named` contains them. A project alone configures
+ * neither, because every program at Google Cloud may have one.
  * @throws SettingError naming the variable that is missing or cannot be used.
  */
 export function configuredVertex(

@@ -2,9 +2,9 @@ import { SettingError } from './setting-values.ts'
 import type { Environment } from './terminal.ts'
 
 /**
- * The proxy for an origin by `HTTPS_PROXY` and `NO_PROXY`, in capitals or not; undefined: none. Only https origins have one.
- * `NO_PROXY` is a list of hosts, each with the hosts below it and perhaps a port, or `*`.
- * @throws SettingError for a proxy that is no http(s) URL; it is not repeated, because it may hold a password.
+ * Returns the proxy for an origin from `HTTPS_PROXY` and `NO_PROXY`, in capitals or not, or `undefined` if there is none. Only https
+ * origins have a proxy. `NO_PROXY` is a list of hosts, each with its subdomains and optionally a port, or `*`.
+ * @throws SettingError if the proxy is not an http(s) URL. The URL is not shown, because it may contain a password.
  */
 export function environmentProxy(origin: string, environment: Environment): string | undefined {
   const name = environment['https_proxy'] === undefined ? 'HTTPS_PROXY' : 'https_proxy'

@@ -8,7 +8,7 @@ import type { ServeFlags } from './serve-flags.ts'
 import type { ServePrices, ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
 
-/** Made-up prices of models for which vendors publish no price of a token. */
+/** Invented prices of models whose vendors publish no price per token. */
 const EXAMPLE_PRICES: PriceFile = {
   currency: 'USD',
   prices: [
@@ -50,7 +50,7 @@ const EXAMPLE_PRICES: PriceFile = {
   ],
 }
 
-/** Prices to try things out with: list prices, and made-up ones where there are none. */
+/** Returns prices for trial runs: list prices, and invented prices for models without one. */
 function examplePrices(): ServePrices {
   return {
     source: 'example prices',
@@ -64,7 +64,7 @@ function examplePrices(): ServePrices {
 type ExampleFlags = Partial<Pick<ServeFlags, 'useStandIns' | 'showExamples'>>
 
 /**
- * The settings with example prices where they are asked for and no prices are set.
+ * Adds example prices to the settings if they are requested and no prices are set.
  * @throws SettingError for examples without stand-ins: real vendors would charge for them.
  */
 export function withExamples(settings: ServeSettings, { useStandIns, showExamples }: ExampleFlags): ServeSettings {
@@ -75,7 +75,7 @@ export function withExamples(settings: ServeSettings, { useStandIns, showExample
     : settings
 }
 
-/** Examples show batches, too, which are off by default because they keep callers' files. */
+/** Adds batches to the examples. They are off by default because they store callers' files. */
 export function optionsWithExamples(
   options: FurtherOptions | undefined,
   { showExamples }: ExampleFlags,
@@ -97,16 +97,16 @@ const QUESTIONS = [
   'Translate “good morning” into Italian.',
 ]
 
-/** Chat models of today for examples, small ones of each large vendor. */
+/** Current chat models for examples: small ones of each large vendor. */
 export const EXAMPLE_CHATS = ['claude-haiku-5-5', 'gpt-6-luna', 'gemini-3.8-flash'] as const
 
-/** What {@link makeExampleCalls} leaves to look at. */
+/** Description of the calls of {@link makeExampleCalls}. */
 export const EXAMPLE_CALLS =
-  'calls of two accounts: answers, a fail-over, an error, a caller who left, a picture, sound, its text, a ranking, a judgement, a video and a batch'
+  'calls of two accounts: answers, a fail-over, an error, a disconnected caller, an image, speech, a transcript, a ranking, a moderation, a video and a batch'
 
 /**
- * Makes accounts and some calls of every endpoint, so that there is something to look at: answers, a fail-over, an error, a call
- * whose caller left, a batch, a video. With stand-ins for the vendors they cost nothing.
+ * Creates accounts and some calls of every endpoint as sample data: answers, a fail-over, an error, a call whose caller disconnected,
+ * a batch, a video. With stand-ins for the vendors they cost nothing.
  */
 export async function makeExampleCalls(gateway: Gateway): Promise<void> {
   for (const [index, { id, name, credit, cap }] of ACCOUNTS.entries()) {
@@ -127,7 +127,7 @@ export async function makeExampleCalls(gateway: Gateway): Promise<void> {
   }
   const [shop] = ACCOUNTS
   const client = gateway.client({ accountId: shop.id, keyId: 'example', tier: 'paid' })
-  // The stand-ins refuse it, and the error is what is to be seen.
+  // The stand-ins reject it, and the error is the sample.
   await ask(client, 'gemini-3.8-flash', 'A prompt that a vendor refuses. [[fault:status=400]]').catch(() => undefined)
   await leave(client)
   await client.images.generate({
@@ -161,7 +161,7 @@ async function ask(client: GatewayClient, model: (typeof EXAMPLE_CHATS)[number],
   await client.chat.completions.create({ model, max_tokens: 200, messages: [{ role: 'user', content }] })
 }
 
-/** Reads the beginning of a stream only. The gateway reads streams of models that reason unseen to their end. */
+/** Reads only the beginning of a stream. The gateway reads streams with hidden reasoning to their end. */
 async function leave(client: GatewayClient): Promise<void> {
   const stream = await client.chat.completions.create({
     model: 'gemini-3.8-flash',

@@ -24,7 +24,7 @@ const partition = z.enum(['account', 'key', 'user'])
 const sampling = z.enum(['deterministic', 'any'])
 const texts = z.array(z.string().min(1))
 
-/** Options of `createGateway` that have no variable; the configuration file has them below `gateway`. */
+/** Options of `createGateway` without a variable. The configuration file contains them in `gateway`. */
 export const FURTHER_OPTIONS = z.strictObject({
   cache: z
     .strictObject({
@@ -55,44 +55,48 @@ export const FURTHER_OPTIONS = z.strictObject({
       maxEventLoopDelayMs: milliseconds.exactOptional(),
     })
     .exactOptional()
-    .describe('when the process refuses further requests'),
-  bodyLimitBytes: count.exactOptional().describe('largest request body (32 MiB)'),
+    .describe('load above which the process rejects requests'),
+  bodyLimitBytes: count.exactOptional().describe('maximum size of a request body (default: 32 MiB)'),
   fetchedBytesPerAccount: count
     .exactOptional()
-    .describe('maximum bytes of images that are fetched for one account at the same time (64 MiB)'),
-  showPrices: z.boolean().exactOptional().describe('does GET /v1/models say prices? (false)'),
-  showBalanceInErrors: z.boolean().exactOptional().describe('does a 402 say how much there is? (true)'),
+    .describe('maximum bytes of images that are fetched for one account at the same time (default: 64 MiB)'),
+  showPrices: z.boolean().exactOptional().describe('whether GET /v1/models shows prices (default: false)'),
+  showBalanceInErrors: z.boolean().exactOptional().describe('whether a 402 shows the available amount (default: true)'),
   chargePartialBatches: z
     .boolean()
     .exactOptional()
-    .describe('charges the answered parts of a batch of embeddings that failed (false)'),
+    .describe('whether to charge for the answered parts of a failed embeddings batch (default: false)'),
   chargeBrokenAnswers: z
     .boolean()
     .exactOptional()
-    .describe('charges for what a vendor may bill of an answer that broke (false)'),
+    .describe('whether to charge for usage of a broken answer that a vendor may bill (default: false)'),
   unknownInputTokens: z
     .strictObject({
       ...unknownTokens,
       models: z.record(z.string(), z.strictObject(unknownTokens)).exactOptional(),
     })
     .exactOptional()
-    .describe('tokens held for inputs by URL or file id, by their kind (the context window)'),
+    .describe('tokens held for inputs by URL or file id, by their kind (default: the context window)'),
   unpricedFeatures: z
     .array(z.string().min(1))
     .exactOptional()
-    .describe('what passes without a price: web_search, beta=*'),
-  defaultMaxOutputTokens: count.exactOptional().describe('bound of a call that sets none, in output tokens (16384)'),
+    .describe('features that are allowed without a price: web_search, beta=*'),
+  defaultMaxOutputTokens: count
+    .exactOptional()
+    .describe('output limit of a call that sets none, in tokens (default: 16384)'),
   balanceSharePerCall: z
     .number()
     .positive()
     .max(1)
     .exactOptional()
-    .describe('part of the free money that such a call may cost (0.5)'),
-  drainMs: count.exactOptional().describe('longest time that an abandoned call is read on (30000)'),
+    .describe('share of the free money that such a call may cost (default: 0.5)'),
+  drainMs: count
+    .exactOptional()
+    .describe('maximum time that a disconnected call is still read, in milliseconds (default: 30000)'),
   disconnect: z
     .union([policy, z.record(z.string(), policy)], 'must be cancel or drain, or one of them by endpoint')
     .exactOptional()
-    .describe('what happens at the vendor when a caller leaves'),
+    .describe('what happens at the vendor when a caller disconnects'),
   responses: z
     .strictObject({ store: z.enum(['caller', 'never']).exactOptional(), retentionDays: days })
     .exactOptional()
@@ -118,7 +122,7 @@ export const FURTHER_OPTIONS = z.strictObject({
       webhookSecrets: storedBound,
     })
     .exactOptional()
-    .describe('most that one account may have stored, by kind'),
+    .describe('maximum that one account may have stored, by kind'),
   usage: z
     .union(
       [
@@ -136,7 +140,7 @@ export const FURTHER_OPTIONS = z.strictObject({
   promptCaching: z
     .enum(['auto', 'off'])
     .exactOptional()
-    .describe('are long prompts marked for the prompt cache of vendors? (off)'),
+    .describe('whether to mark long prompts for the prompt cache of vendors (default: off)'),
   routing: z
     .strictObject({
       strategy: z.enum(ROUTING_STRATEGIES as ['weighted', 'latency', 'cost']).exactOptional(),
@@ -150,5 +154,4 @@ export const FURTHER_OPTIONS = z.strictObject({
     .describe('how requests choose between several vendors'),
 } satisfies { readonly [Name in keyof GatewayOptions]?: z.ZodType<GatewayOptions[Name] | undefined> })
 
-/** Those options, checked. */
 export type FurtherOptions = z.infer<typeof FURTHER_OPTIONS>

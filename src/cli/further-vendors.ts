@@ -6,7 +6,7 @@ import { SettingError } from './setting-values.ts'
 import type { Environment } from './terminal.ts'
 import type { FurtherVendor } from './vendor-settings.ts'
 
-/** A vendor that only the file has; without a key that it needs, it is not configured. */
+/** Builds a vendor that only the file has. If a required key is missing, the vendor counts as not configured. */
 export function furtherVendor(
   settings: FurtherVendor,
   environment: Environment,
@@ -41,7 +41,7 @@ export function furtherVendor(
   return { vendor, state: vendor.apiKeys.length > 0 ? 'configured' : 'not configured' }
 }
 
-/** Runs it; faults of an option are told as those of the file. */
+/** Runs a function; errors about an option name the file. */
 export function namingFile<Value>(id: string, make: () => Value): Value {
   try {
     return make()
@@ -51,7 +51,7 @@ export function namingFile<Value>(id: string, make: () => Value): Value {
   }
 }
 
-/** Keys separated by commas, without duplicates. No vendor's keys contain commas. */
+/** Parses keys separated by commas, without duplicates. No vendor's keys contain commas. */
 export function keysOf(text: string | undefined): readonly string[] {
   const keys = (text ?? '').split(',').map((key) => key.trim())
   return [...new Set(keys.filter((key) => key !== ''))]

@@ -10,28 +10,28 @@ const DEFAULT_HOLDS = '100'
 
 const HOLD = { name: 'HOLD', text: 'the hold’s id' }
 
-/** `signalbox holds …`. The actions throw a SettingError naming the argument. */
+/** Commands `signalbox holds …`. The actions throw a SettingError naming the argument. */
 export const holdsCommand: GroupDefinition = {
-  summary: 'money held for calls in progress',
+  summary: 'manage money held for calls in progress',
   actions: {
     list: {
-      summary: 'money held for calls in progress, oldest first',
+      summary: 'list money held for calls in progress, oldest first',
       options: {
-        account: { value: 'ID', text: 'only of this account' },
-        limit: { value: 'N', text: `holds at most (${DEFAULT_HOLDS})` },
-        cursor: { value: 'CURSOR', text: 'go on where the page before has ended' },
+        account: { value: 'ID', text: 'only entries of this account' },
+        limit: { value: 'N', text: `maximum number of holds (default: ${DEFAULT_HOLDS})` },
+        cursor: { value: 'CURSOR', text: 'continue after the previous page' },
         ...STORE_OPTIONS,
       },
       run: listHolds,
     },
     settle: {
-      summary: 'charge a hold by hand',
+      summary: 'charge a hold manually',
       positionals: [HOLD, { name: 'AMOUNT', text: 'the amount' }],
-      options: { reason: { value: 'TEXT', text: 'what the journal says about it' }, ...STORE_OPTIONS },
+      options: { reason: { value: 'TEXT', text: 'reason in the journal' }, ...STORE_OPTIONS },
       run: settleHold,
     },
     void: {
-      summary: 'give a hold back without a charge',
+      summary: 'release a hold without a charge',
       positionals: [HOLD],
       options: STORE_OPTIONS,
       run: voidHold,
@@ -71,7 +71,7 @@ async function voidHold(given: CommandArguments, terminal: Terminal): Promise<vo
   printEnd(terminal, given.flag('json'), holdId, resolution)
 }
 
-/** @throws SettingError for a hold that had ended before: nothing was changed then. */
+/** @throws SettingError if the hold had ended before: nothing was changed then. */
 function printEnd(terminal: Terminal, asJson: boolean, holdId: string, resolution: Resolution): void {
   const { resolved, charged, shortfall, endedBy } = resolution
   if (!resolved) throw new SettingError(`the hold ${JSON.stringify(holdId)} was ${endedBy} before; nothing was changed`)

@@ -7,29 +7,29 @@ import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
 const [FILE] = CONFIG_FILES
-/** Of the package, from a folder in which it is installed. */
+/** Path of the schema from a folder in which the package is installed. */
 const SCHEMA = 'node_modules/signalbox/schemas/signalbox.config.schema.json'
 
-/** `signalbox init`. */
+/** Command `signalbox init`. */
 export const initCommand: ActionDefinition = {
   summary: 'write a configuration file for the vendors whose keys are in the environment',
   options: {
-    print: { text: 'print the file, and write nothing' },
-    force: { text: 'replace a file that is there' },
-    config: { value: 'FILE', text: `the file to write (${FILE}) [SIGNALBOX_CONFIG]` },
+    print: { text: 'print the file instead of writing it' },
+    force: { text: 'replace an existing file' },
+    config: { value: 'FILE', text: `file to write (default: ${FILE}) [SIGNALBOX_CONFIG]` },
   },
-  after: 'The file names the variables that hold the keys, and no key.',
+  after: 'The file contains the names of the key variables, but no keys.',
   run: init,
 }
 
 /**
- * Writes the file, and prints what to do next.
- * @throws SettingError without a vendor, for a variable that serve cannot use either, and where a file is there already.
+ * Writes the file, and prints the next steps.
+ * @throws SettingError without a vendor, for a variable that `serve` cannot use either, or if the file exists.
  */
 function init(given: CommandArguments, { environment, print }: Terminal): void {
   const path = given.option('config') ?? (environment['SIGNALBOX_CONFIG']?.trim() || FILE)
   if (!path.endsWith('.json')) throw new SettingError(`init: ${path} must end with .json`)
-  // The vendors of another file are not for this one.
+  // Vendors of another file do not belong to this one.
   const configured = configuredVendors({ ...environment, SIGNALBOX_VENDORS: undefined }, undefined).filter(
     ({ state }) => state === 'configured',
   )
@@ -51,12 +51,12 @@ function init(given: CommandArguments, { environment, print }: Terminal): void {
   print('Billing is off without prices: "listPrices": 1 in the file charges the vendors’ list prices')
 }
 
-/** The defaults, so that they are seen. No store: an explicit one would not give way to memory where SQLite is missing. */
+/** The defaults, made visible. There is no store: an explicit one would not fall back to memory if SQLite is missing. */
 const ADDRESS = { host: '127.0.0.1', port: 8787 }
 
 interface FoundVendor {
   readonly id: string
-  /** Undefined: only the environment can configure it. */
+  /** Entry of the vendor, or `undefined` if only the environment can configure it. */
   readonly entry: ReturnType<typeof vendorEntry>
 }
 
@@ -75,7 +75,7 @@ function fileContent(path: string, vendors: readonly FoundVendor[]): string {
   return JSON.stringify(content, null, 2)
 }
 
-/** Editors complete and check the file by it; a path that leads nowhere would be a warning there. */
+/** Editors use it to complete and check the file; a path that does not exist would cause a warning there. */
 function schemaOf(path: string): { readonly $schema?: string } {
   return existsSync(join(dirname(path), SCHEMA)) ? { $schema: `./${SCHEMA}` } : {}
 }

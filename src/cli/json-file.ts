@@ -9,7 +9,7 @@ export function readJson(name: string, path: string): unknown {
   return parsedJson(readText(name, path), `${name}: the file ${path} does not hold valid JSON`)
 }
 
-/** @throws SettingError of the complaint and the place. */
+/** @throws SettingError with the complaint and the position. */
 export function parsedJson(text: string, complaint: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -24,7 +24,7 @@ export function parsedJson(text: string, complaint: string): unknown {
  */
 export function readText(name: string, path: string): string {
   try {
-    // Editors of Windows put a byte order mark first, which is no JSON.
+    // Some Windows editors write a byte order mark first, which is not JSON.
     return readFileSync(path, 'utf8').replace(/^\ufeff/, '')
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason'
@@ -32,9 +32,9 @@ export function readText(name: string, path: string): string {
   }
 }
 
-/** Where a text stops being JSON. */
+/** Position of the first invalid character of a JSON text. */
 interface JsonFault {
-  /** Both from 1 on. */
+  /** Line and column, counted from 1. */
   readonly line: number
   readonly column: number
   readonly expected: string
@@ -45,8 +45,8 @@ const STRING = /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy
 const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 
 /**
- * What is wrong with a text that `JSON.parse` refuses: `line 3, column 1: expected a name in double quotes`. The parser's own
- * message repeats the text, which may hold secrets, and does not always name a place.
+ * Describes the error in a text that `JSON.parse` rejects: `line 3, column 1: expected a name in double quotes`. The parser's own
+ * message repeats the text, which may contain secrets, and does not always contain a position.
  */
 function jsonFaultOf(text: string): string {
   try {
@@ -94,7 +94,7 @@ function pastValue(text: string, from: number): number {
   return end
 }
 
-/** Past the members of an object, or the items of an array. */
+/** Skips the members of an object, or the items of an array. */
 function pastList(text: string, open: number, close: '}' | ']'): number {
   let at = pastBlanks(text, open + 1)
   if (text[at] === close) return at + 1

@@ -25,44 +25,44 @@ import { capJson, capText, printRows, type Terminal } from './terminal.ts'
 
 const CREATE_OPTIONS = {
   account: { value: 'ID', text: 'the account that pays; required' },
-  label: { value: 'TEXT', text: 'a name for people' },
-  endpoints: { value: 'chat,embeddings', text: 'only these endpoints (all)' },
-  models: { value: 'ID,ID', text: 'only these models: ids, patterns, groups (all)' },
-  expires: { value: '30d', text: 'when it ends (never)' },
-  rpm: { value: 'N', text: 'requests per minute (as the gateway says)' },
+  label: { value: 'TEXT', text: 'display name' },
+  endpoints: { value: 'chat,embeddings', text: 'only these endpoints (default: all)' },
+  models: { value: 'ID,ID', text: 'only these models: ids, patterns, groups (default: all)' },
+  expires: { value: '30d', text: 'time until expiry (default: never)' },
+  rpm: { value: 'N', text: 'requests per minute (default: that of the gateway)' },
   tpm: { value: 'N', text: 'tokens per minute' },
   concurrency: { value: 'N', text: 'requests at the same time' },
-  cap: { value: '50/month|5/day', text: 'most dollars in a month or a day' },
+  cap: { value: '50/month|5/day', text: 'maximum spending in dollars per month or day' },
   tags: { value: 'team:a,beta', text: 'tags of its usage' },
-  'names-end-users': { text: 'its requests may name their end user' },
+  'names-end-users': { text: 'requests with the key may name their end user' },
 } as const
 
 const KEY = { name: 'KEY_ID', text: 'the key’s id' }
 
-/** `signalbox keys …`. The actions throw a SettingError naming the argument. */
+/** Commands `signalbox keys …`. The actions throw a SettingError naming the argument. */
 export const keysCommand: GroupDefinition = {
-  summary: 'keys of callers',
+  summary: 'manage keys of callers',
   actions: {
     create: {
-      summary: 'make a key; it is shown this once',
+      summary: 'create a key, which is shown only once',
       options: { ...CREATE_OPTIONS, ...STORE_OPTIONS },
       run: createKey,
     },
     list: {
-      summary: 'keys by id, without the keys themselves',
-      options: { account: { value: 'ID', text: 'only of this account' }, ...STORE_OPTIONS },
+      summary: 'list keys by id, without the keys themselves',
+      options: { account: { value: 'ID', text: 'only entries of this account' }, ...STORE_OPTIONS },
       run: listKeys,
     },
     revoke: {
-      summary: 'end a key; gateways refuse it within 5 seconds',
+      summary: 'revoke a key; gateways reject it within 5 seconds',
       positionals: [KEY],
       options: STORE_OPTIONS,
       run: revokeKey,
     },
     rotate: {
-      summary: 'make a key like it; the old one ends after the overlap',
+      summary: 'replace a key; the old one expires after the overlap',
       positionals: [KEY],
-      options: { overlap: { value: 'TIME', text: 'how long the old one is accepted still (1d)' }, ...STORE_OPTIONS },
+      options: { overlap: { value: 'TIME', text: 'how long the old key stays valid (default: 1d)' }, ...STORE_OPTIONS },
       run: rotateKey,
     },
   },
@@ -177,7 +177,7 @@ function printNewKey(
   terminal.print('Keep the key now: only its SHA-256 is stored, and it cannot be shown again.')
 }
 
-/** A key as JSON, without the secret. */
+/** Returns a key as JSON, without the secret. */
 function keyJson(record: KeyRecord) {
   const { limits } = record
   return {
@@ -201,7 +201,7 @@ function keyJson(record: KeyRecord) {
   }
 }
 
-/** A key as rows of text. */
+/** Returns a key as rows of text. */
 function keyRows(record: KeyRecord): string[][] {
   return [
     ['id', record.id],
@@ -217,7 +217,7 @@ function keyRows(record: KeyRecord): string[][] {
   ]
 }
 
-/** Whether a key may be used, and until when. */
+/** Describes whether a key may be used, and until when. */
 function keyState(record: KeyRecord, nowMs: number): string {
   if (record.revokedAtMs !== undefined) return `revoked ${day(record.revokedAtMs)}`
   if (record.expiresAtMs === undefined) return 'valid'

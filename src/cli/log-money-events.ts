@@ -2,7 +2,7 @@ import type { GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
 
-/** What an operator of `signalbox serve` reads about money, by the event that tells it. */
+/** Log messages about money for the operator of `signalbox serve`, by event. */
 const MESSAGES: { readonly [Type in GatewayEvent['type']]?: string } = {
   'balance-low': 'a balance is low',
   'cap-reached': 'a spending cap is reached',
@@ -21,7 +21,7 @@ export function logMoneyEvents(logger: Logger): (event: GatewayEvent) => void {
   }
 }
 
-/** Loggers write JSON, which has no bigint: amounts become dollars, `totalNanoDollars` becomes `total`. */
+/** Loggers write JSON, which has no bigint: amounts become dollars, and `totalNanoDollars` becomes `total`. */
 function loggable(event: GatewayEvent): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(event).map(([name, value]: [string, unknown]) =>

@@ -4,8 +4,8 @@ import { DEFAULT_STORE, missingEngine } from './open-store.ts'
 import type { ServeSettings } from './serve-settings.ts'
 
 /**
- * Why a server that was told no store serves from memory. Undefined: it does not. Money is kept there only on request, and nothing
- * that an earlier start has stored is left behind without a word.
+ * Returns why a server without a store setting uses memory, or `undefined` if it does not. It keeps money in memory only on request,
+ * and never silently ignores the data of an earlier start.
  */
 export async function memoryInstead({
   prices,

@@ -21,19 +21,19 @@ import { audited } from './audited-changes.ts'
 import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Where accounts, keys and balances are stored. */
+/** Location of accounts, keys and balances. */
 export type StoreSetting =
   | { readonly kind: 'memory' }
   | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'postgres'; readonly url: string }
 
-/** In the working directory. */
+/** Database in the working directory. */
 export const DEFAULT_STORE = { kind: 'sqlite', path: 'signalbox.db' } as const satisfies StoreSetting
 
-/** The one command that brings an engine for SQLite where Node has none. */
+/** Command that installs an engine for SQLite if Node has none. */
 export const ENGINE_COMMAND = 'npm install @photostructure/sqlite'
 
-/** What an error says about a SQLite engine that is missing or too old; undefined: it is another error. */
+/** Returns the message about a missing or outdated SQLite engine, or `undefined` for any other error. */
 export function missingEngine(error: unknown): string | undefined {
   const isMissing =
     error instanceof SqliteStoreError && (error.fault === 'engine_missing' || error.fault === 'engine_too_old')
@@ -42,8 +42,8 @@ export function missingEngine(error: unknown): string | undefined {
 
 /**
  * Reads `memory:`, `sqlite:PATH` or `postgres://…`.
- * @param name of the variable or option, for the error.
- * @throws SettingError, which never shows the text: a URL may hold a password.
+ * @param name Name of the variable or option, for the error.
+ * @throws SettingError, which never contains the text: a URL may contain a password.
  */
 export function parseStoreSetting(name: string, text: string): StoreSetting {
   if (text === 'memory:' || text === 'sqlite::memory:') return { kind: 'memory' }
@@ -53,33 +53,33 @@ export function parseStoreSetting(name: string, text: string): StoreSetting {
   throw new SettingError(`${name}: must be memory:, sqlite:PATH or postgres://user:password@host/database`)
 }
 
-/** A store as text, without user, password and parameters. */
+/** Returns a store as text, without user, password and parameters. */
 export function describeStore(setting: StoreSetting): string {
   if (setting.kind === 'memory') return 'memory:'
   if (setting.kind === 'sqlite') return `sqlite:${setting.path}`
   return describeUrl(setting.url)
 }
 
-/** Scheme, host, port and path of a URL. */
+/** Returns scheme, host, port and path of a URL. */
 export function describeUrl(text: string): string {
   const { protocol, host, pathname } = new URL(text)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** The options of every command that works on a store. */
+/** Options of every command that uses a store. */
 export const STORE_OPTIONS = {
-  store: { value: 'STORE', text: 'the store to use instead of SIGNALBOX_STORE: sqlite:PATH or postgres://…' },
-  json: { text: 'one line of JSON instead of text' },
+  store: { value: 'STORE', text: 'store to use instead of SIGNALBOX_STORE: sqlite:PATH or postgres://…' },
+  json: { text: 'print one line of JSON instead of text' },
 } as const
 
-/** A store that is not started yet, and the connections opened for it. */
+/** Store that is not started yet, and its open connections. */
 interface OpenStore {
   readonly store: GatewayStore
-  /** Closes the connections, after the store itself was closed. */
+  /** Closes the connections. Called after the store itself was closed. */
   release(): Promise<void>
 }
 
-/** The part of the package `pg` that is used. */
+/** Used part of the package `pg`. */
 interface EndablePool extends PostgresPool {
   end(): Promise<void>
 }
@@ -87,14 +87,14 @@ interface EndablePool extends PostgresPool {
 type PoolConstructor = new (options: PoolOptions & { readonly connectionString: string }) => EndablePool
 
 interface PoolOptions {
-  /** Default: it waits for ever. */
+  /** Timeout for a connection in milliseconds. By default it waits indefinitely. */
   readonly connectionTimeoutMillis?: number
 }
 
 /**
- * Makes a pool of connections to PostgreSQL.
- * @param name of the setting, for the error.
- * @throws SettingError when the package is missing.
+ * Creates a pool of connections to PostgreSQL.
+ * @param name Name of the setting, for the error.
+ * @throws SettingError if the package is missing.
  */
 export async function openPool(name: string, url: string, options: PoolOptions = {}): Promise<EndablePool> {
   const loaded = await loadOptionalPackage('pg', `${name}=postgres://…`)
@@ -103,9 +103,9 @@ export async function openPool(name: string, url: string, options: PoolOptions =
 }
 
 /**
- * Makes the store that a setting asks for.
- * @param name of the setting, for the error.
- * @throws SettingError when a package is missing.
+ * Creates the store of a setting.
+ * @param name Name of the setting, for the error.
+ * @throws SettingError if a package is missing.
  */
 export async function openStore(name: string, setting: StoreSetting): Promise<OpenStore> {
   const nothing = async (): Promise<void> => undefined
@@ -115,7 +115,7 @@ export async function openStore(name: string, setting: StoreSetting): Promise<Op
   return { store: postgresStore({ pool }), release: () => pool.end() }
 }
 
-/** The error for a store that could not be started. */
+/** Creates the error for a store that could not be started. */
 export function storeError(name: string, setting: StoreSetting, cause: unknown): SettingError {
   const error = new SettingError(`${name}: ${describeStore(setting)} cannot be used: ${textOfError(cause)}`)
   error.cause = cause
@@ -124,9 +124,9 @@ export function storeError(name: string, setting: StoreSetting, cause: unknown):
 
 /**
  * Runs a command on the store of `--store`, else of `SIGNALBOX_STORE`, else on `sqlite:signalbox.db`, and closes it.
- * @param wanted `mayCreate`: the command may create the SQLite database. Other commands, run in the wrong folder, would
- *   leave an empty one behind. `webhookSecret`: signs webhooks of accounts without their own.
- * @throws SettingError for a store that keeps nothing or cannot be used, and for input that the store refuses.
+ * @param wanted `mayCreate` allows the command to create the SQLite database: other commands, run in the wrong folder, would leave an
+ *   empty one. `webhookSecret` signs webhooks of accounts without their own.
+ * @throws SettingError for a store that keeps nothing or cannot be used, and for input that the store rejects.
  */
 export async function withStore<Result>(
   terminal: Terminal,
@@ -170,7 +170,7 @@ export async function withStore<Result>(
     }
     return await run(audited(administration, audit, terminal))
   } catch (error) {
-    // Refused input is for the operator to correct; other errors are bugs and keep their stack.
+    // Rejected input is for the operator to correct; other errors are bugs and keep their stack.
     if (GatewayError.isInstance(error) && error.status < 500) throw new SettingError(error.message)
     const fault = GatewayError.isInstance(error) && error.code === 'store_unavailable' ? error.cause : error
     if (fault instanceof SqliteStoreError) throw storeError(name, setting, fault)
@@ -181,7 +181,7 @@ export async function withStore<Result>(
   }
 }
 
-/** @throws SettingError when there is no such account. */
+/** @throws SettingError if there is no such account. */
 export async function existingAccount({ accounts }: Administration, accountId: string): Promise<Account> {
   const account = await accounts.get(accountId)
   if (account === undefined) throw new SettingError(`there is no account ${JSON.stringify(accountId)}`)
@@ -189,9 +189,9 @@ export async function existingAccount({ accounts }: Administration, accountId: s
 }
 
 /**
- * Loads a package that is only needed for a setting.
- * @param setting named in the error.
- * @throws SettingError saying what to install.
+ * Loads a package that only one setting needs.
+ * @param setting Name of the setting, for the error.
+ * @throws SettingError with the installation command.
  */
 export async function loadOptionalPackage(name: string, setting: string): Promise<Record<string, unknown>> {
   try {
@@ -199,6 +199,6 @@ export async function loadOptionalPackage(name: string, setting: string): Promis
     return (await import(/* @vite-ignore */ name)) as Record<string, unknown>
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new SettingError(`${setting}: needs the package ${name}; install it beside signalbox (npm install ${name})`)
+    throw new SettingError(`${setting}: needs the package ${name}; install it next to signalbox (npm install ${name})`)
   }
 }

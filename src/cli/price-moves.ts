@@ -4,7 +4,7 @@ import { type Decimal, parseDecimal } from '../core/money.ts'
 /** A price that moves by more than this factor, either way, waits for `--accept`: such a move is often a mistake of the list. */
 const LARGEST_MOVE = 3n
 
-/** Returns what two rows for the same calls have in common. */
+/** Returns the parts that rows for the same calls have in common. */
 export function priceKey({ model, meter, when }: PriceRow): string {
   return JSON.stringify([model, meter, when ?? null])
 }

@@ -12,7 +12,7 @@ import type { Environment } from './terminal.ts'
 const FETCH_TIMEOUT_MS = 30_000
 
 /**
- * Reads a public catalog from a path or an address.
+ * Reads a public catalog from a path or URL.
  * @throws SettingError that names the source.
  */
 export async function readCatalog(source: string, environment: Environment): Promise<unknown> {
@@ -39,7 +39,7 @@ async function fetchDirectly(address: string, proxy: string | undefined): Promis
   return answer.text()
 }
 
-/** By the transport of calls, because `fetch` knows no proxy. */
+/** Uses the transport of calls, because `fetch` does not support proxies. */
 async function textThrough(proxy: string, address: string): Promise<string> {
   const transport = undiciTransport()
   try {

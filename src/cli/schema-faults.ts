@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import { hintAt } from '../core/known-members.ts'
 
-/** One fault of a value, as zod reports it. */
+/** Fault of a value, as zod reports it. */
 type Issue = z.core.$ZodIssue
 
 /**
- * What is wrong, one place a line, with the nearest name that is known where one is not.
- * @param root name put before every path; may be empty.
+ * Describes faults, one per line, with the nearest known name for an unknown one.
+ * @param root Name before every path; may be empty.
  */
 export function faultsOf(root: string, schema: z.ZodType, issues: readonly Issue[]): string {
   return issues
@@ -16,13 +16,13 @@ export function faultsOf(root: string, schema: z.ZodType, issues: readonly Issue
       if (issue.code !== 'unrecognized_keys') return [`${at}${issue.message}`]
       const known = knownAt(schema, issue.path)
       return issue.keys.map((key) => {
-        return `${at}there is no member ${JSON.stringify(key)}; ${hintAt(key, known)}`
+        return `${at}unknown member ${JSON.stringify(key)}; ${hintAt(key, known)}`
       })
     })
     .join('\n')
 }
 
-/** Names that the schema knows at a path. */
+/** Returns the names that the schema knows at a path. */
 function knownAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   let places: z.ZodType[] = [schema]
   for (const step of path) places = places.flatMap((place) => inside(place, String(step)))
@@ -42,7 +42,7 @@ function shapeOf(schema: z.ZodType): Readonly<Record<string, z.ZodType>> {
   return schema instanceof z.ZodObject ? (schema.shape as Record<string, z.ZodType>) : {}
 }
 
-/** Without what makes it optional; each choice of a union. */
+/** Returns the schema without optional wrappers, and each alternative of a union. */
 function bare(schema: z.ZodType): z.ZodType[] {
   if (schema instanceof z.ZodUnion) return (schema.options as z.ZodType[]).flatMap(bare)
   if ('unwrap' in schema && !(schema instanceof z.ZodArray)) return bare((schema as z.ZodOptional<z.ZodType>).unwrap())

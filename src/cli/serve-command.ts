@@ -5,11 +5,11 @@ import { readServeFlags, SERVE_FLAGS } from './serve-flags.ts'
 import { SETTING_OPTIONS, secretLines } from './settings.ts'
 import type { Environment, Terminal } from './terminal.ts'
 
-/** Packages that a setting asks for. */
+/** Packages that some settings need. */
 const PACKAGES = `Packages to install when a store asks for them: pg (postgres://…), ioredis (REDIS_URL),
 @photostructure/sqlite (sqlite:PATH on a Node whose own SQLite is missing or too old)`
 
-/** `signalbox serve`. */
+/** Command `signalbox serve`. */
 export function serveCommand(version: string): ActionDefinition {
   const options = {
     ...SERVE_FLAGS,
@@ -25,8 +25,8 @@ export function serveCommand(version: string): ActionDefinition {
 }
 
 /**
- * Returns once the server listens. SIGTERM or SIGINT end the process after the requests in progress, a second one at once. SIGHUP
- * reads the price file again.
+ * Returns once the server listens. SIGTERM or SIGINT end the process after the requests in progress; a second one ends it
+ * immediately. SIGHUP reads the price file again.
  * @throws SettingError for a setting that cannot be used.
  */
 async function startServer(
@@ -47,7 +47,7 @@ async function startServer(
   }).catch((error: unknown) => {
     throw named(error)
   })
-  // First, because a signal may arrive as soon as the server has printed that it listens.
+  // Comes first, because a signal may arrive as soon as the server has printed that it listens.
   stopOnSignal(starting)
   reloadOnSignal(environment, starting)
   await starting

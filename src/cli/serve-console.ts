@@ -4,7 +4,7 @@ import type { ExchangeHandler } from '../core/exchange.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { SettingError } from './setting-values.ts'
 
-/** The key of the operator, and whether it was made for this run. */
+/** Key of the operator, and whether it was created for this run. */
 export interface ServedOperatorKey {
   readonly key: string
   readonly isMade: boolean
@@ -13,18 +13,18 @@ export interface ServedOperatorKey {
 const KEY_BYTES = 18
 
 /**
- * The key that opens the console.
- * @param isTrial True where nothing but stand-ins and memory is behind it: a key is made then.
- * @throws SettingError where there is none.
+ * Returns the key for the console.
+ * @param isTrial Whether only stand-ins and memory are used: then a key is created.
+ * @throws SettingError if there is no key.
  */
 export function consoleKey(given: string | undefined, isTrial: boolean): ServedOperatorKey {
   if (given !== undefined) return { key: given, isMade: false }
-  // Of letters and digits only, so that a double click in a terminal takes all of it.
+  // Contains only letters and digits, so that a double click in a terminal selects all of it.
   if (isTrial) return { key: randomBytes(KEY_BYTES).toString('hex'), isMade: true }
   throw new SettingError('--console: set SIGNALBOX_OPERATOR_KEY, at least 24 characters, which opens it')
 }
 
-/** The gateway with the console at `/console/` and the admin API at `/admin/v1`. */
+/** Returns the gateway with the console at `/console/` and the admin API at `/admin/v1`. */
 export function withConsole(
   gateway: Gateway,
   inner: ExchangeHandler,

@@ -1,25 +1,25 @@
 import type { CommandArguments, OptionDefinition } from './command.ts'
 
-/** What `serve` and `check` are told by flags alone. */
+/** Settings of `serve` and `check` that only flags can set. */
 export interface ServeFlags {
-  /** Offline stand-ins take the place of vendors without a key. */
+  /** Whether offline stand-ins replace vendors without a key. */
   readonly useStandIns: boolean
-  /** Also serve the console and the admin API? */
+  /** Whether to serve the console and the admin API, too. */
   readonly serveConsole: boolean
-  /** Example prices where none are set, and some calls to look at? Needs stand-ins. */
+  /** Whether to use example prices if none are set, and to make example calls. Requires stand-ins. */
   readonly showExamples: boolean
 }
 
 /** Flags of `serve` and `check` that no variable sets. */
 export const SERVE_FLAGS: Readonly<Record<string, OptionDefinition>> = {
   sandbox: {
-    text: 'offline stand-ins answer for every vendor that has no key; the store is memory: unless one is set',
+    text: 'use offline stand-ins for every vendor without a key, and memory: as the store unless one is set',
   },
-  console: { text: 'also serve the page for operators at /console/ and the admin API at /admin/v1' },
-  examples: { text: 'with --sandbox: example prices where none are set, and some calls to look at' },
+  console: { text: 'also serve the console at /console/ and the admin API at /admin/v1' },
+  examples: { text: 'with --sandbox: use example prices if none are set, and make some example calls' },
 }
 
-/** @param file Does the configuration file ask for the console? */
+/** @param file Whether the configuration file enables the console. */
 export function readServeFlags(
   given: Pick<CommandArguments, 'flag'>,
   file: Pick<ServeFlags, 'serveConsole'>,

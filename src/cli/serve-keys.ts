@@ -3,13 +3,13 @@ import type { FixedKey } from '../gateway/gateway-options.ts'
 import { hashApiKey } from '../stores/api-key.ts'
 import type { ServeSettings } from './serve-settings.ts'
 
-/** The keys that a server starts with. */
+/** Keys that a server starts with. */
 export type StartKeys =
   | { readonly source: 'given'; readonly first: FixedKey; readonly count: number }
   | { readonly source: 'made'; readonly key: string; readonly account: string }
   | { readonly source: 'stored'; readonly count: number; readonly hasMore: boolean }
 
-/** The keys of `SIGNALBOX_API_KEYS`. Each account id is derived from its key, so that every start has the same. */
+/** Returns the keys of `SIGNALBOX_API_KEYS`. Each account id is derived from its key, so that it stays the same over all starts. */
 export function fixedKeys(settings: ServeSettings): FixedKey[] {
   return settings.apiKeys.map((key) => ({
     key,
@@ -19,9 +19,9 @@ export function fixedKeys(settings: ServeSettings): FixedKey[] {
 }
 
 /**
- * Ensures that the started gateway has a usable key: credits the accounts of the given keys, once each over all starts, or
- * makes a key when neither the settings nor the store have one.
- * @param credit dollars for each account that belongs to a given or a made key.
+ * Ensures that the started gateway has a usable key. Credits the accounts of the configured keys, once each over all starts, or
+ * creates a key if neither the settings nor the store have one.
+ * @param credit Dollars for each account of a configured or created key.
  */
 export async function startKeys(
   gateway: Gateway,
@@ -32,13 +32,13 @@ export async function startKeys(
   const [first] = given
   if (first !== undefined) {
     for (const { account } of given) {
-      // For accounts of earlier starts.
+      // Updates accounts of earlier starts.
       if (settings.tier !== undefined) await gateway.accounts.update(account, { tier: settings.tier })
       await creditOnce(gateway, account, credit)
     }
     return { source: 'given', first, count: given.length }
   }
-  // One page: there may be very many, and a start waits for it.
+  // Reads one page: there may be very many keys, and the start waits for it.
   const { keys, next } = await gateway.keys.page()
   if (keys.length > 0) return { source: 'stored', count: keys.length, hasMore: next !== undefined }
   const { id: account } = await gateway.accounts.create(settings.tier === undefined ? {} : { tier: settings.tier })

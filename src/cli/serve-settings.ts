@@ -40,75 +40,78 @@ import {
 import type { Documents, Environment } from './terminal.ts'
 import { type LogFormat, parseLogFormat } from './terminal-logger.ts'
 
-/** Settings of `signalbox serve`. The names of the variables are public interface. */
+/** Settings of `signalbox serve`. The names of the variables are a public interface. */
 export interface ServeSettings {
   readonly host: string
   readonly port: number
   readonly store: StoreSetting | undefined
-  /** Where limits are shared; undefined: each process counts by itself. */
+  /** Address of shared limits, or `undefined` if each process counts separately. */
   readonly redisUrl: string | undefined
-  /** Accepted keys, each with its own account. Empty: the keys of the store are used, or one is made. */
+  /** Accepted keys, each with its own account. If empty, the keys of the store are used, or one is created. */
   readonly apiKeys: readonly string[]
   /** Dollars credited once to each of those accounts. */
   readonly credit: string | undefined
-  /** Undefined: billing is off. */
+  /** Prices, or `undefined` if billing is off. */
   readonly prices: ServePrices | undefined
   readonly models: readonly ModelDefinition[]
   /** Newer snapshot of the vendors' models; `undefined` for the built-in one. */
   readonly catalog: CatalogOptions | undefined
   readonly limits: ServeLimits
-  /** By name. Empty: none. */
+  /** Plans by name; may be empty. */
   readonly plans: Readonly<Record<string, Plan>>
-  /** Of accounts that do not say so themselves; undefined: `prepaid`, or `off` without prices. */
+  /** Billing mode of accounts without their own. If `undefined`, `prepaid`, or `off` without prices. */
   readonly billing: BillingMode | 'off' | undefined
   /** Rule for ids that no catalog knows; `undefined` for the gateway's default. */
   readonly unknownModels: UnknownModels | undefined
-  /** At which shares of caps and balances the operator is told; undefined: as the gateway does. */
+  /** Shares of caps and balances that are reported to the operator. If `undefined`, the gateway's default applies. */
   readonly spendingThresholds: GatewayOptions['spendingThresholds']
-  /** Undefined: accounts keep their tier, and new ones are `paid`. */
+  /** Tier of the accounts. If `undefined`, accounts keep their tier, and new ones are `paid`. */
   readonly tier: Tier | undefined
   readonly timeouts: Partial<Timeouts>
   readonly holdTtlMs: number | undefined
-  /** Signs webhooks of accounts without their own secret; undefined: such accounts get one when they need it. */
+  /** Secret that signs webhooks of accounts without their own. If `undefined`, such accounts get one when they need it. */
   readonly webhookSecret: string | undefined
   readonly taskDeadlineMs: number | undefined
   readonly taskPollIntervalMs: number | undefined
-  /** `Infinity`: forever. */
+  /** Days; `Infinity` keeps tasks indefinitely. */
   readonly taskRetentionDays: number | undefined
-  /** Grants `GET /readyz?verbose`; undefined: the state of store and vendors is not shown. */
+  /** Key for `GET /readyz?verbose`. If `undefined`, the state of store and vendors is not shown. */
   readonly operatorKey: string | undefined
-  /** Number of processes that share `redisUrl`; undefined: one. */
+  /** Number of processes that share `redisUrl`. If `undefined`, one. */
   readonly expectedInstances: number | undefined
-  /** May URLs that callers give point to private addresses? Undefined: no. */
+  /** Whether URLs of callers may point to private addresses. If `undefined`, they may not. */
   readonly allowPrivateUrls: boolean | undefined
-  /** Undefined: text on a terminal, else JSON. */
+  /** Log format. If `undefined`, text on a terminal, else JSON. */
   readonly log: LogFormat | undefined
-  /** Share of the completed requests that have a line; undefined: requests are not logged. */
+  /** Share of the completed requests that are logged. If `undefined`, requests are not logged. */
   readonly accessLogShare: number | undefined
-  /** Origins of web pages that may call; undefined: none. */
+  /** Allowed origins of web pages. If `undefined`, none. */
   readonly clientAddress: ClientAddress | undefined
   readonly corsOrigins: CorsOptions['origins'] | undefined
-  /** How long requests are still taken after SIGTERM while `/readyz` answers 503, in milliseconds; 0: not at all. */
+  /** How long requests are still accepted after SIGTERM while `/readyz` returns 503, in milliseconds. With 0, not at all. */
   readonly shutdownDelayMs: number
   /** How long an idle connection of a caller stays open, in milliseconds. */
   readonly keepAliveMs: number
 }
 
-/** Longer than the 60 seconds after which most balancers close an idle connection: if the server is first, a request meets its end. */
+/**
+ * Longer than the 60 seconds after which most load balancers close an idle connection. If the server closed it first, a request could
+ * be lost.
+ */
 const DEFAULT_KEEP_ALIVE_MS = 75_000
 
-/** The prices of a running gateway. */
+/** Prices of a running gateway. */
 export interface ServePrices {
-  /** What they come from, for people. */
+  /** Display name of the source. */
   readonly source: string
   readonly prices: Prices | CatalogPrices
-  /** True for prices that come from no file and no variable. */
+  /** Whether the prices come from neither a file nor a variable. */
   readonly isExample?: boolean
-  /** Does SIGHUP read them again? Only those of a file of their own. */
+  /** Whether SIGHUP reads them again, which requires a separate price file. */
   readonly isReloadable: boolean
   /**
    * Reads the price file again.
-   * @throws SettingError naming the bad row; the last good prices stay in force then.
+   * @throws SettingError naming the invalid row; the last valid prices then stay in force.
    */
   reload(): void
 }
@@ -193,7 +196,7 @@ function parseCorsOrigins(_name: string, text: string): CorsOptions['origins'] {
   return checkCors({ origins: text === '*' ? '*' : origins.filter((origin) => origin !== '') }).origins
 }
 
-/** Prices of a file, list prices, or both; undefined: neither. */
+/** Returns prices of a file, list prices, or both; `undefined` if there are neither. */
 function servePrices(
   path: string | undefined,
   markup: string | undefined,
@@ -223,7 +226,7 @@ function parseUnknownModels(name: string, text: string): UnknownModels {
   return { pricedAs: text === NEWEST_OF_FAMILY ? text : readPriceFile(name, text).prices }
 }
 
-/** Prices that are made again on request, for the catalog that they were first made for. */
+/** Prices that can be rebuilt on request, for the catalog that they were first built for. */
 function reloadableCatalogPrices(make: () => CatalogPrices): CatalogPrices & { reload(): void } {
   let made = make()
   let catalog: Catalog | undefined
@@ -246,7 +249,7 @@ function reloadableCatalogPrices(make: () => CatalogPrices): CatalogPrices & { r
 }
 
 /**
- * The built-in models, those of the vendors, and those of `SIGNALBOX_MODELS`.
+ * Returns the built-in models, those of the vendors, and those of `SIGNALBOX_MODELS`.
  * @throws SettingError naming the variable.
  */
 export function configuredCatalog(environment: Environment, documents?: Documents): Catalog {
@@ -301,7 +304,7 @@ function parseTimeouts(setting: string, text: string): Partial<Timeouts> {
   return timeouts
 }
 
-/** Refused without Redis: limits would not be shared, and nothing would say so. */
+/** Rejected without Redis: limits would silently not be shared. */
 function parseInstances(name: string, text: string, redisUrl: string | undefined): number {
   const count = parseCount(name, text)
   if (redisUrl === undefined)
@@ -316,26 +319,26 @@ function parseOperatorKey(name: string, text: string): string {
 }
 
 function parseRedisUrl(name: string, text: string): string {
-  // The text is not shown: it may hold a password.
+  // The text is not shown, because it may contain a password.
   if (!/^rediss?:\/\//.test(text) || !URL.canParse(text))
     throw new SettingError(`${name}: must be redis://… or rediss://…`)
   return text
 }
 
-/** Files separated by commas; of rows with one id the last counts. */
+/** Reads files separated by commas. If rows have the same id, the last one applies. */
 function readModels(name: string, paths: string): readonly ModelDefinition[] {
   return paths.split(',').flatMap((path) => parseModelDefinitions(readJson(name, path.trim())))
 }
 
-/** Models of the configuration file itself. */
+/** Returns the models inside the configuration file. */
 function ownModels(documents: Documents | undefined): readonly ModelDefinition[] {
   if (documents?.models === undefined) return []
   return namingSetting('SIGNALBOX_MODELS', () => parseModelDefinitions(documents.models))
 }
 
 /**
- * The plans of a file, or of the configuration file itself. Empty: none.
- * @param path what `SIGNALBOX_PLANS` says.
+ * Returns the plans of a file, or of the configuration file itself; may be empty.
+ * @param path Value of `SIGNALBOX_PLANS`.
  * @throws SettingError naming the variable.
  */
 export function configuredPlans(path: string | undefined, documents?: Documents): Readonly<Record<string, Plan>> {

@@ -37,30 +37,28 @@ import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 import { processLogger } from './terminal-logger.ts'
 
-/** Dollars on the account of a key that is made for one run with stand-ins. */
+/** Dollars on the account of a key that is created for one run with stand-ins. */
 const DEMONSTRATION_CREDIT = '10'
 
-/** Time that a request's headers have at least beyond the longest pause of a connection. */
+/** Minimum time for a request's headers after the longest pause of a connection, in milliseconds. */
 const HEADERS_MARGIN_MS = 5_000
 
 /** How long requests in progress may continue after SIGTERM. */
 const DRAIN_MS = 30_000
 
-/** A running server. */
 export interface RunningServer {
-  /** `http://127.0.0.1:8787` */
+  /** Address: `http://127.0.0.1:8787`. */
   readonly url: string
   /**
-   * Reads the price file again, and counts the models without a price; undefined when there is none.
-   * @throws SettingError naming the bad row; the last good prices stay in force then.
+   * Reads the price file again, and counts the models without a price; `undefined` if there is no file.
+   * @throws SettingError naming the invalid row; the last valid prices then stay in force.
    */
   readonly reloadPrices: (() => UnpricedModels | undefined) | undefined
   readonly logger: Logger
-  /** Refuses new connections, waits for requests in progress, and closes everything. */
+  /** Rejects new connections, waits for requests in progress, and closes everything. */
   close(): Promise<void>
 }
 
-/** How to serve. */
 export interface ServeOptions
   extends Terminal,
     Partial<Omit<ServeFlags, 'useStandIns'>>,
@@ -68,12 +66,12 @@ export interface ServeOptions
   readonly version: string
   /** Options of the gateway that have no variable. */
   readonly gateway?: FurtherOptions
-  /** Default: standard error, as `SIGNALBOX_LOG` says. */
+  /** Logger. By default standard error, in the format of `SIGNALBOX_LOG`. */
   readonly logger?: Logger
 }
 
 /**
- * `signalbox serve`: the gateway as a server of its own.
+ * Runs `signalbox serve`: the gateway as a separate server.
  * @throws SettingError for a setting that cannot be used.
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
@@ -92,14 +90,14 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   }
 }
 
-/** Closes everything in reverse order, even when something fails. */
+/** Closes everything in reverse order, even if something fails. */
 async function closeAll(closers: readonly (() => Promise<void>)[]): Promise<void> {
   const faults: unknown[] = []
   for (const close of closers.toReversed()) await close().catch((fault: unknown) => faults.push(fault))
   if (faults.length > 0) throw faults[0]
 }
 
-/** Starts everything, and adds to `closers` what must be closed. */
+/** Starts everything, and adds a function to `closers` for everything to close. */
 async function started(
   options: ServeOptions,
   settings: ServeSettings,
@@ -107,14 +105,14 @@ async function started(
 ): Promise<Omit<RunningServer, 'close'>> {
   const logger = options.logger ?? processLogger(settings.log)
   for (const text of misspeltVariables(options.environment)) logger.warn(text)
-  // A trial run with stand-ins leaves no files behind.
+  // A trial run with stand-ins creates no files.
   const fallback = settings.store === undefined && !options.useStandIns ? await memoryInstead(settings) : undefined
   if (fallback !== undefined) logger.warn(MEMORY_WARNING, { reason: fallback.reason })
   const storeSetting =
     settings.store ?? (options.useStandIns || fallback !== undefined ? { kind: 'memory' } : DEFAULT_STORE)
   const opened = await openStore('SIGNALBOX_STORE', storeSetting)
   closers.push(opened.release)
-  // Without a key nobody could read them.
+  // Without a key nobody could read the metrics.
   const metrics = settings.operatorKey === undefined ? undefined : prometheus()
   const limits =
     settings.redisUrl === undefined
@@ -148,7 +146,7 @@ async function started(
 
   const isTrial = options.useStandIns && storeSetting.kind === 'memory'
   const operator = options.serveConsole === true ? consoleKey(settings.operatorKey, isTrial) : undefined
-  // The console and the admin API beside it are for pages of this origin only.
+  // The console and the admin API are only for pages of this origin.
   const gatewayHandler = withCors(
     await withMcp(gateway, { ...settings, logger }, closers),
     settings.corsOrigins === undefined ? undefined : { origins: settings.corsOrigins },
@@ -162,12 +160,12 @@ async function started(
   const handle = nodeHandler(operator === undefined ? inner : withConsole(gateway, inner, { ...operator, ...access }))
   let isClosing = false
   const server = createServer((request, response) => {
-    // A balancer must not keep a connection on which the next request would meet a closed server.
+    // A load balancer must not reuse a connection on which the next request would meet a closed server.
     if (isClosing) response.shouldKeepAlive = false
     handle(request, response)
   })
   server.keepAliveTimeout = settings.keepAliveMs
-  // Below it, Node could close a connection whose next request has just begun.
+  // With a smaller value, Node could close a connection whose next request has just begun.
   server.headersTimeout = Math.max(server.headersTimeout, settings.keepAliveMs + HEADERS_MARGIN_MS)
   await listen(server, settings)
   closers.push(() => {
@@ -192,7 +190,7 @@ async function started(
   return { url, logger, reloadPrices: prices === undefined ? undefined : reloadPrices }
 }
 
-/** What is logged beside the gateway's own lines: money, and each request if asked for. */
+/** Listener for additional log lines: money, and each request if enabled. */
 function listenerOf({ prices, billing, accessLogShare }: ServeSettings, logger: Logger): { onEvent?: EventListener } {
   const listeners: EventListener[] = []
   if (prices !== undefined && billing !== 'off') listeners.push(logMoneyEvents(logger))
@@ -205,10 +203,10 @@ function listenerOf({ prices, billing, accessLogShare }: ServeSettings, logger: 
   }
 }
 
-/** The SDK of the Model Context Protocol, an optional peer dependency. */
+/** SDK of the Model Context Protocol, an optional peer dependency. */
 const MCP_PACKAGE = '@modelcontextprotocol/server'
 
-/** The gateway with its MCP server at `/mcp`, or the gateway alone when the SDK is not installed. */
+/** Returns the gateway with its MCP server at `/mcp`, or the gateway alone if the SDK is not installed. */
 async function withMcp(
   gateway: Gateway,
   { host, corsOrigins, logger }: Pick<ServeSettings, 'host' | 'corsOrigins'> & { readonly logger: Logger },
@@ -222,7 +220,7 @@ async function withMcp(
     return gateway
   }
   const { gatewayWithMcp } = await import('../mcp/index.ts')
-  // A server on all addresses is reached by unknown names; the key is required in any case.
+  // A server on all addresses is reached by unknown names. A key is required in any case.
   const allowedHosts = LOOPBACK_HOSTS.includes(host) ? [] : ('any' as const)
   const allowedOrigins = corsOrigins === '*' ? ('any' as const) : (corsOrigins ?? [])
   const handler = gatewayWithMcp(gateway, { allowedHosts, allowedOrigins, logger })
@@ -233,17 +231,15 @@ async function withMcp(
 /** Addresses that only this machine can reach. */
 const LOOPBACK_HOSTS: readonly string[] = ['127.0.0.1', '::1', 'localhost']
 
-/** How long after the listener has closed a request is still taken, on a connection that was accepted before. */
+/** How long a request is still accepted after the listener has closed, on an existing connection, in milliseconds. */
 const LAST_REQUEST_MS = 500
 
-/**
- * Is not ready from now on, and after the delay refuses new connections and closes the others once their requests have ended.
- */
+/** Reports not ready, and after the delay rejects new connections and closes the others once their requests have ended. */
 async function closeServer(server: Server, gateway: Gateway, delayMs: number): Promise<void> {
   const closing = gateway.close({ drainMs: DRAIN_MS, delayMs: delayMs === 0 ? 0 : delayMs + LAST_REQUEST_MS })
   if (delayMs > 0) {
     await new Promise<void>((resolve) => systemClock.schedule(delayMs, resolve))
-    // Just after waiting connections were accepted: the kernel resets those that wait when the listener closes.
+    // Waits until pending connections are accepted: the kernel resets those that are pending when the listener closes.
     await new Promise<void>((resolve) => setImmediate(resolve))
   }
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -284,7 +280,7 @@ function urlOf(server: Server, host: string): string {
 
 const METRICS_PATH = '/metrics'
 
-/** The gateway with its metrics at `/metrics`, for the operator. */
+/** Returns the gateway with its metrics at `/metrics`, for the operator. */
 function withMetrics(inner: ExchangeHandler, metrics: GatewayMetrics, options: MetricsHandlerOptions): ExchangeHandler {
   const scrapes = metricsHandler(metrics, options)
   return {

@@ -9,8 +9,8 @@ import type { ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
 
 /**
- * The gateway that the settings ask for, not started yet.
- * @throws SettingError for an option that the gateway refuses.
+ * Creates the gateway of the settings, without starting it.
+ * @throws SettingError for an option that the gateway rejects.
  */
 export function servedGateway(
   settings: ServeSettings,
@@ -48,7 +48,7 @@ export function servedGateway(
   }
 }
 
-/** Ids of the vendors that the operator's own models name. */
+/** Returns the ids of the vendors that the operator's own models name. */
 export function namedVendors({ models }: ServeSettings): ReadonlySet<string> {
   return new Set(models.flatMap(servingVendors))
 }

@@ -3,7 +3,7 @@ import type { BillingMode, SpendingCap, Tier } from '../stores/principal.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { millisecondsOf } from '../usage/usage-query.ts'
 
-/** A setting that cannot be used; the text names it and says what it takes. Printed without a stack. */
+/** Thrown for a setting that cannot be used. The message names it and its valid values, and is printed without a stack. */
 export class SettingError extends Error {
   override readonly name = 'SettingError'
 }
@@ -17,7 +17,7 @@ export function parseDuration(name: string, text: string): number {
   return value
 }
 
-/** Reads the same, or 0 with a unit: `0s`. */
+/** Reads a duration like {@link parseDuration}, or 0 with a unit: `0s`. */
 export function parseDelay(name: string, text: string): number {
   const match = /^(\d+)(ms|s|m|h|d)$/.exec(text.trim())
   const unit = MILLISECONDS[match?.[2] ?? '']
@@ -27,7 +27,7 @@ export function parseDelay(name: string, text: string): number {
   return value
 }
 
-/** Reads a duration of whole or broken days, at least one, or `forever` as `Infinity`. */
+/** Reads a duration in days, which may be fractional, of at least one day, or `forever` as `Infinity`. */
 export function parseRetentionDays(name: string, text: string): number {
   if (text === 'forever') return Number.POSITIVE_INFINITY
   const days = parseDelay(name, text) / MILLISECONDS['d']!
@@ -38,7 +38,7 @@ export function parseRetentionDays(name: string, text: string): number {
   return days
 }
 
-/** Reads `name=value,name=value`; only the given names may appear, each once. */
+/** Reads `name=value,name=value`. Each known name may appear once. */
 export function parsePairs<Name extends string>(
   setting: string,
   text: string,
@@ -65,7 +65,7 @@ export function parseCount(name: string, text: string): number {
   return Number(text)
 }
 
-/** Reads a dollar amount such as `25`, `0.50` or `$1.5`, and gives it without the sign of the currency. */
+/** Reads a dollar amount such as `25`, `0.50` or `$1.5`, and returns it without the currency sign. */
 export function checkDollars(name: string, text: string): string {
   const amount = text.replace(/^\$/, '')
   try {
@@ -76,12 +76,12 @@ export function checkDollars(name: string, text: string): string {
   return amount
 }
 
-/** Reads a dollar amount that may be negative, such as `-5` or `-$0.003`, and gives it without the sign of the currency. */
+/** Reads a dollar amount that may be negative, such as `-5` or `-$0.003`, and returns it without the currency sign. */
 export function checkSignedDollars(name: string, text: string): string {
   return text.startsWith('-') ? `-${checkDollars(name, text.slice(1))}` : checkDollars(name, text)
 }
 
-/** Reads a moment: a UTC day such as `2026-12-31`, or a time such as `2026-12-31T12:00:00Z`; gives Unix milliseconds. */
+/** Reads a UTC day such as `2026-12-31`, or a time such as `2026-12-31T12:00:00Z`, and returns Unix milliseconds. */
 export function parseMoment(name: string, text: string): number {
   const timeMs = /^[^T]+(?:T.+Z)?$/.test(text) ? millisecondsOf(text) : Number.NaN
   if (Number.isNaN(timeMs))
@@ -113,14 +113,14 @@ export function parseNames(name: string, text: string): string[] {
   return [...new Set(names)]
 }
 
-/** Reads an id that the operator chooses: printable ASCII without spaces, at most 200 characters. */
+/** Reads an id: printable ASCII without spaces, at most 200 characters. */
 export function parseId(name: string, text: string): string {
   if (!/^[\x21-\x7e]{1,200}$/.test(text))
     throw new SettingError(`${name}: must be 1 to 200 printable ASCII characters without spaces`)
   return text
 }
 
-/** Reads a text for people: one line of at most 200 characters. */
+/** Reads a display name: one line of at most 200 characters. */
 export function parseLabel(name: string, text: string): string {
   if (text.length > 200 || /\p{Cc}/u.test(text))
     throw new SettingError(`${name}: must be one line of at most 200 characters`)
@@ -159,7 +159,7 @@ export function parsePort(name: string, text: string): number {
   return port
 }
 
-/** Reads an option that may be absent. */
+/** Reads an optional value. */
 export function parseGiven<Value>(text: string | undefined, parse: (text: string) => Value): Value | undefined {
   return text === undefined ? undefined : parse(text)
 }

@@ -2,20 +2,20 @@ import * as z from 'zod'
 import type { OptionDefinition } from './command.ts'
 import { VENDOR_VARIABLES } from './vendor-variables.ts'
 
-/** A setting of `serve` and `check`: its variable, its flag, and its member in the configuration file. */
+/** Setting of `serve` and `check`: its variable, its flag, and its member in the configuration file. */
 export interface Setting {
   readonly variable: string
-  /** Without the dashes. Undefined: it is a secret, and everybody on the machine sees a command line. */
+  /** Flag without the dashes; `undefined` for a secret, because everybody on the machine can see a command line. */
   readonly flag: string | undefined
-  /** What stands for the value in the help. Undefined: a switch, `1` in the variable. */
+  /** Placeholder of the value in the help; `undefined` for a switch, which is `1` in the variable. */
   readonly value: string | undefined
   /** One line for the help and for the schema of the file. */
   readonly text: string
-  /** Name in the configuration file; undefined: it is not in there. */
+  /** Name in the configuration file, or `undefined` if it cannot be set there. */
   readonly member: string | undefined
-  /** What the file takes for it. */
+  /** Schema of its value in the file. */
   readonly schema: z.ZodType
-  /** The value of the file as the variable would have it. */
+  /** Converts the value of the file to the format of the variable. */
   toText(value: never): string
 }
 
@@ -61,23 +61,23 @@ function setting<Value>({ variable, flag, value, text, member, schema, toText }:
   return { variable, flag, value, text, member, schema: schema ?? words, toText: toText ?? String }
 }
 
-/** A text whose member in the file has the name of its flag. */
+/** Creates a text setting whose member in the file has the name of its flag. */
 function plain(variable: string, flag: string, value: string, text: string): Setting {
   return setting({ variable, flag, value, text, member: flag })
 }
 
-/** Files of rows: paths as text, or the rows themselves, which are read apart from the variables. */
+/** Files of rows: paths as text, or the rows themselves, which are read separately from the variables. */
 const rowsOrPaths = z.union([words, z.array(words).nonempty(), z.array(z.record(z.string(), z.unknown())).nonempty()])
 const fileOrObject = z.union([words, z.record(z.string(), z.unknown())], 'must be the path of a file, or an object')
 
-/** The settings of a gateway that is served, without those of single vendors. */
+/** Settings of a served gateway, without those of single vendors. */
 export const SETTINGS: readonly Setting[] = [
-  plain('HOST', 'host', 'ADDRESS', 'address to listen on (127.0.0.1)'),
+  plain('HOST', 'host', 'ADDRESS', 'address to listen on (default: 127.0.0.1)'),
   setting<number | string>({
     variable: 'PORT',
     flag: 'port',
     value: 'NUMBER',
-    text: 'port to listen on; 0: a free one (8787)',
+    text: 'port to listen on, or 0 for a free one (default: 8787)',
     member: 'port',
     schema: z.union([z.int().min(0).max(65_535), words]),
   }),
@@ -85,7 +85,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_STORE',
     flag: 'store',
     value: 'STORE',
-    text: 'memory:, sqlite:PATH or postgres://user:password@host/database (sqlite:signalbox.db)',
+    text: 'memory:, sqlite:PATH or postgres://user:password@host/database (default: sqlite:signalbox.db)',
     member: 'store',
   }),
   plain('REDIS_URL', 'redis', 'URL', 'redis://… to share the limits among several gateways'),
@@ -93,13 +93,13 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_EXPECTED_INSTANCES',
     flag: 'expected-instances',
     value: 'N',
-    text: 'how many gateways share REDIS_URL; each keeps its part while Redis is down (1)',
+    text: 'number of gateways that share REDIS_URL; each enforces its share while Redis is down (default: 1)',
     member: 'expectedInstances',
     schema: count,
   }),
   setting<string | readonly string[]>({
     variable: 'SIGNALBOX_API_KEYS',
-    text: 'keys to accept, separated by commas; each is its own account (those of the store; one is made when there is none)',
+    text: 'accepted keys, separated by commas; each has its own account (default: those of the store, or a new one if there is none)',
     member: 'apiKeys',
     schema: z.union([reference, z.array(reference).nonempty()], 'must be "$NAME" or a list of such names'),
     toText: listText,
@@ -121,12 +121,12 @@ export const SETTINGS: readonly Setting[] = [
     schema: rowsOrPaths as z.ZodType<string | readonly string[]>,
     toText: listText,
   }),
-  plain('SIGNALBOX_CATALOG', 'catalog', 'FILE|URL', 'newer models and list prices, by catalog update --snapshot'),
+  plain('SIGNALBOX_CATALOG', 'catalog', 'FILE|URL', 'newer models and list prices, from catalog update --snapshot'),
   setting({
     variable: 'SIGNALBOX_VENDORS',
     flag: 'vendors',
     value: 'FILE',
-    text: 'path of a JSON file with options of vendors (headers, proxy, …), and further servers',
+    text: 'path of a JSON file with options of vendors (headers, proxy, …), and additional servers',
     member: 'vendors',
     schema: fileOrObject as z.ZodType<string>,
   }),
@@ -159,7 +159,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_LIST_PRICES',
     flag: 'list-prices',
     value: 'FACTOR',
-    text: 'charges the vendors’ list prices times this: 1, 1.2; rows of the price file go first',
+    text: 'factor of the vendors’ list prices to charge: 1, 1.2; rows of the price file take precedence',
     member: 'listPrices',
     schema: z.union([words, z.number().positive()]),
   }),
@@ -167,7 +167,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_BILLING',
     flag: 'billing',
     value: 'MODE',
-    text: 'prepaid (default), metered or off; accounts may say otherwise',
+    text: 'prepaid (default), metered or off; accounts may override it',
     member: 'billing',
     schema: z.enum(['prepaid', 'metered', 'off']),
   }),
@@ -175,7 +175,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_THRESHOLDS',
     flag: 'thresholds',
     value: 'PERCENTS',
-    text: '50,80,100: percents of caps and balances that are logged; or caps=80/100,balance=50/90',
+    text: 'percentages of caps and balances that are logged: 50,80,100, or caps=80/100,balance=50/90',
     member: 'thresholds',
     schema: z.union([percents, z.strictObject({ caps: percents.exactOptional(), balance: percents.exactOptional() })]),
     toText: (value) =>
@@ -198,7 +198,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_ACCOUNT_LIMITS',
     flag: 'account-limits',
     value: 'LIMITS',
-    text: 'the same for all keys of an account together',
+    text: 'limits of all keys of an account together',
     member: 'limits.perAccount',
     schema: limits,
     toText: limitsText,
@@ -207,7 +207,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_END_USER_LIMITS',
     flag: 'end-user-limits',
     value: 'LIMITS',
-    text: 'the same for each end user, of keys that may name them',
+    text: 'limits of each end user of keys that may name them',
     member: 'limits.perEndUser',
     schema: limits,
     toText: limitsText,
@@ -250,7 +250,7 @@ export const SETTINGS: readonly Setting[] = [
         'SIGNALBOX_TASK_POLL_INTERVAL',
         'task-poll-interval',
         'taskPollInterval',
-        'how often a vendor is asked about a video (as it recommends)',
+        'how often a vendor is polled about a video (default: as it recommends)',
       ],
       [
         'SIGNALBOX_SHUTDOWN_DELAY',
@@ -270,7 +270,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_TASK_RETENTION',
     flag: 'task-retention',
     value: 'TIME',
-    text: 'how long videos are listed after their end, at least 1d, or forever (90d)',
+    text: 'how long videos are listed after their end, at least 1d, or forever (default: 90d)',
     member: 'taskRetention',
     schema: z.union([duration, z.literal('forever')], 'must be a duration such as 90d, or forever'),
   }),
@@ -278,7 +278,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_LOG',
     flag: 'log',
     value: 'FORMAT',
-    text: 'json or text: how lines are written to standard error (text on a terminal, else json)',
+    text: 'format of log lines on standard error: json or text (default: text on a terminal, else json)',
     member: 'log',
     schema: z.enum(['json', 'text']),
   }),
@@ -286,13 +286,13 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_ACCESS_LOG',
     flag: 'access-log',
     value: 'SHARE',
-    text: '1, or 0.01: share of the completed requests that have a line; failed ones always have',
+    text: 'share of the completed requests that are logged, such as 1 or 0.01; failed ones always are',
     member: 'accessLog',
     schema: z.number().min(0).max(1),
   }),
   setting({
     variable: 'SIGNALBOX_OPERATOR_KEY',
-    text: 'at least 24 characters; opens GET /readyz?verbose, GET /metrics and, with --console, the console',
+    text: 'at least 24 characters; grants GET /readyz?verbose, GET /metrics and, with --console, the console',
     member: 'operatorKey',
     schema: reference,
   }),
@@ -300,7 +300,7 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_TRUST_PROXY',
     flag: 'trust-proxy',
     value: 'PROXIES',
-    text: '10.0.0.0/8,::1,…: proxies whose X-Forwarded-For names the client, for the limit of wrong operator keys (none)',
+    text: '10.0.0.0/8,::1,…: proxies whose X-Forwarded-For names the client, for the limit of wrong operator keys (default: none)',
     member: 'trustProxy',
     schema: z.union([words, z.array(words).nonempty()]),
     toText: listText,
@@ -309,14 +309,14 @@ export const SETTINGS: readonly Setting[] = [
     variable: 'SIGNALBOX_CORS_ORIGINS',
     flag: 'cors-origins',
     value: 'ORIGINS',
-    text: 'https://app.example.com,… or *: web pages that may call from a browser (none)',
+    text: 'https://app.example.com,… or *: web pages that may call from a browser (default: none)',
     member: 'corsOrigins',
     schema: z.union([words, z.array(words).nonempty()]),
     toText: listText,
   }),
   setting({
     variable: 'SIGNALBOX_WEBHOOK_SECRET',
-    text: 'whsec_… to sign webhooks of accounts without a secret of their own (each gets one)',
+    text: 'whsec_… to sign webhooks of accounts without their own secret (default: each gets one)',
     member: 'webhookSecret',
     schema: reference,
   }),
@@ -330,7 +330,7 @@ export const SETTINGS: readonly Setting[] = [
   }),
 ]
 
-/** Options of `serve` and `check`: a flag for every setting that is no secret. */
+/** Options of `serve` and `check`: a flag for every setting that is not secret. */
 export const SETTING_OPTIONS: Readonly<Record<string, OptionDefinition>> = Object.fromEntries([
   ...SETTINGS.flatMap(({ flag, value, text, variable }) =>
     flag === undefined ? [] : [[flag, { ...(value === undefined ? {} : { value }), text: `${text} [${variable}]` }]],
@@ -340,7 +340,7 @@ export const SETTING_OPTIONS: Readonly<Record<string, OptionDefinition>> = Objec
   ),
 ])
 
-/** The variables that have no flag, as lines of a help. */
+/** Lists the variables without a flag, as lines of a help text. */
 export function secretLines(): string {
   const secrets = [
     ...SETTINGS.filter(({ flag }) => flag === undefined),
@@ -349,7 +349,7 @@ export function secretLines(): string {
   return lines('Variables without a flag, because everybody on the machine sees a command line:', secrets)
 }
 
-/** Every setting with its variable, as lines of a help. */
+/** Lists every setting with its variable, as lines of a help text. */
 export function variableLines(): string {
   return lines('Variables of serve and check. Flags override them; they override the configuration file:', SETTINGS)
 }

@@ -13,7 +13,7 @@ import type { Terminal } from './terminal.ts'
 import { usageCommand } from './usage-command.ts'
 import { webhooksCommand } from './webhooks-command.ts'
 
-/** Runs one command line; a command that serves returns once it listens. */
+/** Runs one command line. A serving command returns once it listens. */
 export async function runSignalbox(words: readonly string[], terminal: Terminal, version: string): Promise<void> {
   if (words.includes('--version') || words.includes('-v')) return terminal.print(version)
   const commands: CommandDefinitions = {
@@ -39,13 +39,13 @@ function group({ summary, actions }: GroupDefinition): GroupDefinition {
   }
 }
 
-/** The action with what the configuration file sets for it. */
+/** Returns the action with the settings of the configuration file. */
 function configured(action: ActionDefinition): ActionDefinition {
   return {
     ...action,
     options: { ...action.options, ...CONFIG_OPTION },
     async run(given, terminal) {
-      // Its other flags are its own: `--models` of keys is a scope.
+      // Other flags belong to the action itself: `--models` of keys is a scope.
       const { environment, documents, gateway, named } = await readConfiguration(
         given,
         terminal.environment,

@@ -3,7 +3,7 @@ import type { Logger } from '../core/logger.ts'
 import { SettingError } from './setting-values.ts'
 import { oneLine } from './terminal.ts'
 
-/** How lines are written: one JSON object each, or text for people. */
+/** Format of log lines: one JSON object each, or text for display. */
 export type LogFormat = 'json' | 'text'
 
 /**
@@ -15,12 +15,12 @@ export function parseLogFormat(name: string, text: string): LogFormat {
   return text
 }
 
-/** Where and how a process logs. */
+/** Format and destination of a process's log. */
 export interface TerminalLogOptions {
   readonly format: LogFormat
-  /** Are levels coloured? Only of `text`. */
+  /** Whether levels are coloured. Applies only to `text`. */
   readonly hasColours: boolean
-  /** Takes one line with its end. */
+  /** Writes one line, including its line end. */
   write(line: string): void
 }
 
@@ -35,7 +35,7 @@ export function terminalLogger(options: TerminalLogOptions): Logger {
   return { debug: () => undefined, info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** What the process of a command logs with: JSON on standard error, or text where that is a terminal and nothing else was asked. */
+/** Creates the logger of a command's process: JSON on standard error, or text if that is a terminal and no format is set. */
 export function processLogger(format: LogFormat | undefined, environment: NodeJS.ProcessEnv = process.env): Logger {
   const { stderr } = process
   const isTerminal = stderr.isTTY === true
@@ -51,7 +51,7 @@ type Level = 'info' | 'warn' | 'error'
 
 function jsonLine(level: Level, message: string, fields: Record<string, unknown>): string {
   const head = { time: new Date().toISOString(), level, message }
-  // First in the line, and replaced by no field.
+  // `head` comes first in the line, and no field replaces it.
   return JSON.stringify({ ...head, ...fields, ...head }, jsonValue)
 }
 
@@ -74,7 +74,7 @@ function textLine(hasColours: boolean) {
   }
 }
 
-/** Quoted where spaces would make it two; a text of others can end neither its line nor the terminal's colours. */
+/** Quotes text with spaces. Text from outside can neither end its line nor change the terminal's colours. */
 function textValue(value: unknown): string {
   if (value instanceof Error) return textValue(value.message)
   if (typeof value === 'string') return /^[\w./:@+-]+$/.test(value) ? value : oneLine(JSON.stringify(value))

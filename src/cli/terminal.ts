@@ -5,11 +5,11 @@ import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 /** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What a configuration file holds itself where a variable would name a file; undefined: nothing. */
+/** Contents of a configuration file for variables that would name a file, or `undefined` if there are none. */
 export interface Documents {
-  /** Of the configuration file, for errors. */
+  /** Name of the configuration file, for errors. */
   readonly name: string
-  /** Folder of the configuration file, from which paths in it begin. Empty: the working directory. */
+  /** Folder that paths in the configuration file are relative to. If empty, the working directory. */
   readonly folder: string
   readonly models?: unknown
   readonly vendors?: unknown
@@ -17,22 +17,22 @@ export interface Documents {
   readonly plans?: unknown
 }
 
-/** A command's settings and output. */
+/** Settings and output of a command. */
 export interface Terminal {
   readonly environment: Environment
-  /** Default: nothing. */
+  /** Contents of the configuration file. Default: none. */
   readonly documents?: Documents | undefined
-  /** What the configuration file says of it. Default: nothing. */
+  /** Retention of usage records in the configuration file. Default: none. */
   readonly usageRetention?: UsageRetentionDays | undefined
   /** Writes one line to standard output. */
   print(line: string): void
   /** Writes one line to standard error. If omitted, the line is not written. */
   warn?(line: string): void
-  /** Makes the process end with 1 once the command is over. Absent: the caller reads what was printed. */
+  /** Makes the process exit with status 1 after the command. If omitted, the caller has to read the output. */
   fail?(): void
 }
 
-/** A text of others as one line, in which nothing is an order to the terminal. */
+/** Returns text from outside as one line, without control characters for the terminal. */
 export function oneLine(text: string): string {
   return text.replace(
     /[\p{Cc}\u2028\u2029]/gu,
@@ -53,22 +53,22 @@ export function printRows({ print }: Terminal, given: readonly (readonly string[
   }
 }
 
-/** Nano-dollars as text: `$1.5`, `-$0.003`. */
+/** Formats nano-dollars: `$1.5`, `-$0.003`. */
 export function dollarsText(nanoDollars: bigint): string {
   return nanoDollars < 0n ? `-$${formatDollars(-nanoDollars)}` : `$${formatDollars(nanoDollars)}`
 }
 
-/** Tells how to get the next page, below the rows of one. */
+/** Prints how to get the next page, below the rows of the current one. */
 export function printNext({ print }: Terminal, next: string | undefined): void {
   if (next !== undefined) print(`more: --cursor ${next}`)
 }
 
-/** A spending cap as text: `$50 a month`. */
+/** Formats a spending cap: `$50 a month`. */
 export function capText(cap: SpendingCap): string {
   return `${dollarsText(cap.amount)} a ${cap.period}`
 }
 
-/** A spending cap as JSON. */
+/** Returns a spending cap as JSON. */
 export function capJson(cap: SpendingCap | undefined): { amount: string; period: string } | null {
   return cap === undefined ? null : { amount: formatDollars(cap.amount), period: cap.period }
 }

@@ -12,19 +12,19 @@ import { dollarsText, printNext, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_GROUPS = 'day,model'
 const DEFAULT_RECORDS = '20'
-/** Days that are shown when nothing else is said. */
+/** Number of days that are shown by default. */
 const DEFAULT_DAYS = 30
 
 const FROM = { value: 'DATE', text: 'first UTC day' }
-const TO = { value: 'DATE', text: 'UTC day after the last one (now)' }
+const TO = { value: 'DATE', text: 'UTC day after the last one (default: now)' }
 const DAYS = { from: FROM, to: TO, ...STORE_OPTIONS }
 
-/** `signalbox usage [show]|…`. The actions throw a SettingError naming the argument. */
+/** Commands `signalbox usage [show]|…`. The actions throw a SettingError naming the argument. */
 export const usageCommand: GroupDefinition = {
-  summary: 'what was used and charged',
+  summary: 'show usage and charges',
   actions: {
     show: {
-      summary: 'what was used and charged, by UTC day and model; signalbox usage alone does it',
+      summary: 'show usage and charges by UTC day and model (default action)',
       isDefault: true,
       options: {
         from: FROM,
@@ -39,40 +39,40 @@ export const usageCommand: GroupDefinition = {
             { value: 'ID', text: `only of this ${name === 'endUser' ? 'end user' : name}` },
           ]),
         ),
-        limit: { value: 'N', text: 'rows at most (10000)' },
-        top: { value: 'N', text: 'only those that cost most' },
-        percentiles: { text: 'also how long calls took' },
+        limit: { value: 'N', text: 'maximum number of rows (default: 10000)' },
+        top: { value: 'N', text: 'only the rows with the highest cost' },
+        percentiles: { text: 'also show percentiles of durations' },
         ...STORE_OPTIONS,
       },
       run: showUsage,
     },
     records: {
-      summary: 'single calls, newest first',
+      summary: 'list single calls, newest first',
       options: {
-        account: { value: 'ID', text: 'only of this account' },
+        account: { value: 'ID', text: 'only entries of this account' },
         from: FROM,
         to: TO,
-        limit: { value: 'N', text: `calls at most (${DEFAULT_RECORDS})` },
-        cursor: { value: 'NEXT', text: 'go on where the page before has ended' },
+        limit: { value: 'N', text: `maximum number of calls (default: ${DEFAULT_RECORDS})` },
+        cursor: { value: 'NEXT', text: 'continue after the previous page' },
         ...STORE_OPTIONS,
       },
       run: showRecords,
     },
     request: {
-      summary: 'one call by its id, with its tries',
+      summary: 'show one call by its id, with its tries',
       positionals: [{ name: 'REQUEST', text: 'the id of the request, x-request-id of its answer' }],
       options: {
-        'ended-at': { value: 'TIME', text: 'when it ended; needed for what lasted longer than 15 minutes' },
+        'ended-at': { value: 'TIME', text: 'end of the call; required if it lasted longer than 15 minutes' },
         ...STORE_OPTIONS,
       },
       run: showRequest,
     },
     verify: {
-      summary: 'compare records, sums and journal; ends with 1 where they differ',
+      summary: 'compare records, sums and journal; exit with status 1 if they differ',
       options: DAYS,
       run: verifyUsage,
     },
-    rebuild: { summary: 'make sums again from their records', options: DAYS, run: rebuildUsage },
+    rebuild: { summary: 'rebuild sums from their records', options: DAYS, run: rebuildUsage },
   },
 }
 
@@ -101,14 +101,14 @@ async function showUsage(given: CommandArguments, terminal: Terminal): Promise<v
   printRows(terminal, [head, ...report.rows.map((row) => rowText(row, groups))])
 }
 
-/** @throws SettingError for a name that is none of `--by`. */
+/** @throws SettingError for an unknown value of `--by`. */
 function groupOf(name: string): UsageStep | UsageDimension {
   const found = USAGE_GROUPS.find((group) => nameOf(group) === name)
   if (found !== undefined) return found
   throw new SettingError(`--by: ${JSON.stringify(name)} is none of ${USAGE_GROUPS.map(nameOf).join(', ')}`)
 }
 
-/** A dimension or step on the command line. */
+/** Returns the name of a dimension or step on the command line. */
 function nameOf(group: UsageStep | UsageDimension): string {
   return group === 'endUser' ? 'end-user' : group
 }
@@ -202,7 +202,7 @@ function withUsage<Result>(
   })
 }
 
-/** @throws SettingError for what is no moment. */
+/** @throws SettingError for an invalid time. */
 function momentOf(given: CommandArguments, option: 'from' | 'to' | 'ended-at'): string | undefined {
   const text = given.option(option)
   if (text === undefined || !Number.isNaN(millisecondsOf(text))) return text
@@ -211,7 +211,7 @@ function momentOf(given: CommandArguments, option: 'from' | 'to' | 'ended-at'): 
   )
 }
 
-/** The same error under the names of options. */
+/** Renames an error's parameters to the names of options. */
 function optionError({ param, message }: UsageQueryError): SettingError {
   const option = param === 'groupBy' ? 'by' : nameOf(param as UsageDimension)
   return new SettingError(message.replace(param, `--${option}`).replace(/\bfrom$/, '--from'))
@@ -235,7 +235,7 @@ function rowText(row: UsageReportRow, groups: readonly string[]): string[] {
   ]
 }
 
-/** Characters of an ISO time that name a step. */
+/** Length of the prefix of an ISO time that identifies a step. */
 const STEP_LENGTHS: Readonly<Record<string, number>> = { hour: 16, day: 10, month: 7 }
 
 function groupText(row: UsageReportRow, group: string): string {

@@ -16,7 +16,7 @@ const text = z.string().min(1)
 const texts = z.record(text, z.string())
 const tokenLimitField = z.enum(['max_tokens', 'max_completion_tokens'])
 
-/** What every vendor takes. */
+/** Options of every vendor. */
 const common = {
   headers: texts.exactOptional(),
   query: texts.exactOptional(),
@@ -38,10 +38,10 @@ const url = z.string().regex(/^https?:\/\/\S+$/, 'must be an http or https URL')
 const baseURL = url.exactOptional()
 const flag = z.boolean().exactOptional()
 
-/** Which variable has its key, or its keys separated by commas. */
+/** Name of the variable with its key, or its keys separated by commas. */
 const keyVariable = text.exactOptional()
 
-/** Options of the factories beside those. */
+/** Options of single factories, in addition to the common ones. */
 const OWN = {
   openai: {
     keyVariable,
@@ -79,7 +79,7 @@ const presetOptions = {
   safetyIdentifierKey: text.exactOptional(),
 }
 
-/** A vendor beside those that the environment names, at one more server or account. */
+/** Vendor at an additional server or account, alongside those that the environment names. */
 const further = {
   keyVariable,
   displayName: text.exactOptional(),
@@ -125,30 +125,30 @@ const FURTHER = {
 
 type Common = z.infer<z.ZodObject<typeof common>>
 
-/** A vendor that only the file has; the rest of its members are options of its factory. */
+/** Vendor that only the file has. Its other members are options of its factory. */
 export type FurtherVendor = { readonly id: string } & z.infer<(typeof FURTHER)[keyof typeof FURTHER]>
 
-/** What an operator has set for vendors in a file and by `SIGNALBOX_PASS_UNKNOWN_MODELS`. */
+/** Settings of vendors in a file and from `SIGNALBOX_PASS_UNKNOWN_MODELS`. */
 export interface VendorSettings {
-  /** Ids that the file has for vendors which the environment may configure. */
+  /** Ids in the file of vendors that the environment may configure. */
   readonly ids: ReadonlySet<string>
   /** Vendors that only the file has. */
   readonly further: readonly FurtherVendor[]
-  /** Options of the factory of a vendor, without those that every vendor has. */
+  /** Returns the options of a vendor's factory, without those that every vendor has. */
   own(id: string): Readonly<Record<string, unknown>>
   /**
-   * The text of the variable that has the vendor's key, or the first of `usual` that is set.
-   * @throws SettingError for a variable that the file names and that is not set, unless stand-ins take its place.
+   * Returns the text of the variable with the vendor's key, or of the first variable of `usual` that is set.
+   * @throws SettingError if a variable that the file names is not set, unless stand-ins replace the vendor.
    */
   keyText(id: string, usual: readonly string[], hasStandIns: boolean): string | undefined
-  /** How it is called. A proxy that is not set is undefined, an empty one is none. */
+  /** Returns the connection options. An omitted proxy is undefined; an empty one disables the proxy. */
   connection(id: string): ConnectionOptions
-  /** What holds for its models and requests; only what is set. */
+  /** Returns settings of its models and requests, if they are set. */
   traits(id: string): { readonly passUnknownModels?: boolean; readonly fetchesUrls?: boolean }
 }
 
 /**
- * Reads them.
+ * Reads the settings of vendors.
  * @throws SettingError naming the variable, the vendor and the member: `SIGNALBOX_VENDORS: groq.headers: …`.
  */
 export function vendorSettings(environment: Environment, documents?: Documents): VendorSettings {
@@ -219,7 +219,7 @@ const KNOWN: Readonly<Record<string, z.ZodObject>> = Object.fromEntries(
   Object.entries(OWN).map(([id, own]) => [id, z.strictObject({ ...common, ...own }).meta({ id: `vendor-${id}` })]),
 )
 const PRESET = z.strictObject({ ...common, ...presetOptions }).meta({ id: 'preset' })
-/** A cloud, whose address and keys are in the environment. */
+/** Cloud, whose address and keys come from the environment. */
 const CLOUD = z.strictObject(common).meta({ id: 'cloud' })
 
 /** Members that only a vendor with a type has. */
@@ -233,7 +233,7 @@ const ANY = z.union([CLOUD, ...Object.values(FURTHER)]).meta({ id: 'vendor' })
 
 const PRESET_IDS: readonly string[] = Object.values<Preset>(presets).map((preset) => preset.id)
 
-/** The whole of such a file, for its JSON Schema: each entry is checked by the schema of its own. */
+/** Schema of such a file, for the JSON Schema. Each entry is checked by its own schema. */
 export function vendorsSchema(): z.ZodType {
   const known = [...Object.entries(KNOWN), ...PRESET_IDS.map((id) => [id, PRESET] as const)]
   const members = known.map(([id, schema]) => [id, z.union([schema, ANY]).exactOptional()])

@@ -1,7 +1,7 @@
 import { type Preset, presets } from '../vendors/presets/presets.ts'
 import { presetVariables } from './configured-vendors.ts'
 
-/** Variables of a vendor. `isSecret`: there is no flag for it. */
+/** Variable of a vendor. If `isSecret` is set, there is no flag for it. */
 interface VendorVariable {
   readonly variable: string
   readonly flag?: string
@@ -9,14 +9,14 @@ interface VendorVariable {
   readonly text: string
 }
 
-/** A base URL has a flag of the same words, a key has none. */
+/** A base URL has a flag with the same words; a key has none. */
 function ofVendor(variable: string, text: string, isSecret = false): VendorVariable {
   return { variable, text, isSecret, ...(isSecret ? {} : { flag: variable.toLowerCase().replaceAll('_', '-') }) }
 }
 
 const KEYS = 'one key, or several separated by commas, which take turns'
 
-/** Variables of single vendors, and of the way to them. */
+/** Variables of single vendors, and of their proxies. */
 export const VENDOR_VARIABLES: readonly VendorVariable[] = [
   ...['OPENAI', 'ANTHROPIC', 'GEMINI', 'DASHSCOPE', 'VOYAGE', 'COHERE'].flatMap((prefix) => [
     ofVendor(`${prefix}_API_KEY`, KEYS, true),

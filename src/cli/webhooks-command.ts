@@ -10,12 +10,12 @@ import { type Environment, printRows, type Terminal } from './terminal.ts'
 
 const ACCOUNT = { name: 'ACCOUNT', text: 'the account’s id' }
 
-/** `signalbox webhooks …`. The actions throw a SettingError naming the argument. */
+/** Commands `signalbox webhooks …`. The actions throw a SettingError naming the argument. */
 export const webhooksCommand: GroupDefinition = {
-  summary: 'messages to callers’ webhooks, and their secrets',
+  summary: 'manage messages to callers’ webhooks, and their secrets',
   actions: {
     list: {
-      summary: 'messages about a task, and how their attempts went',
+      summary: 'list messages about a task, and the results of their attempts',
       positionals: [ACCOUNT, { name: 'TASK', text: 'the task’s id' }],
       options: STORE_OPTIONS,
       run: listDeliveries,
@@ -27,15 +27,18 @@ export const webhooksCommand: GroupDefinition = {
       run: resendDelivery,
     },
     secret: {
-      summary: 'show the secret that signs the messages of an account; makes one if there is none',
+      summary: 'show the secret that signs the messages of an account; creates one if there is none',
       positionals: [ACCOUNT],
       options: STORE_OPTIONS,
       run: showSecret,
     },
     'rotate-secret': {
-      summary: 'give an account a new secret; older ones sign beside it meanwhile',
+      summary: 'give an account a new secret; older ones still sign during the overlap',
       positionals: [ACCOUNT],
-      options: { overlap: { value: 'TIME', text: 'how long older ones sign beside it (1d)' }, ...STORE_OPTIONS },
+      options: {
+        overlap: { value: 'TIME', text: 'how long older secrets still sign (default: 1d)' },
+        ...STORE_OPTIONS,
+      },
       run: rotateSecret,
     },
   },
@@ -75,7 +78,7 @@ async function showSecret(given: CommandArguments, terminal: Terminal): Promise<
   else terminal.print(secret)
 }
 
-/** What `serve` signs by with the same variables. */
+/** Returns the secret with which `serve` signs, from the same variables. */
 function generalSecret(environment: Environment): string | undefined {
   const name = 'SIGNALBOX_WEBHOOK_SECRET'
   const text = environment[name]?.trim()
@@ -106,7 +109,7 @@ async function rotateSecret(given: CommandArguments, terminal: Terminal): Promis
   printRows(terminal, [
     ['secret', secret],
     ['account', accountId],
-    ['older', `sign beside it until ${new Date(olderUntilMs).toISOString()}`],
+    ['older', `still sign until ${new Date(olderUntilMs).toISOString()}`],
   ])
   terminal.print('Give the secret to the receiver; signalbox webhooks secret shows it again.')
 }
@@ -124,7 +127,7 @@ function deliveryRow(delivery: WebhookDelivery): string[] {
   ]
 }
 
-/** Times are Unix seconds. */
+/** Returns a message as JSON, with times in Unix seconds. */
 function deliveryJson(delivery: WebhookDelivery) {
   return {
     object: 'webhook.delivery',

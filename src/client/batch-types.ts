@@ -1,18 +1,18 @@
 import type { Upload } from './upload.ts'
 
-/** A file to keep: lines of JSON, one request each. */
+/** File to upload: lines of JSON, one request each. */
 export interface FileUpload {
   readonly file: Upload
   readonly purpose: 'batch'
-  /** When it is deleted; after the retention of the gateway when absent. */
+  /** Time of deletion. If omitted, the gateway's retention applies. */
   readonly expires_after?: {
     readonly anchor: 'created_at'
-    /** 3,600 to 2,592,000. */
+    /** Lifetime in seconds, from 3,600 to 2,592,000. */
     readonly seconds: number
   }
 }
 
-/** A file that the gateway keeps. Times in Unix seconds. */
+/** File stored by the gateway. Times in Unix seconds. */
 export interface KeptFile {
   readonly id: string
   readonly object: 'file'
@@ -23,22 +23,21 @@ export interface KeptFile {
   readonly purpose: 'batch' | 'batch_output'
 }
 
-/** Which page of files or batches. */
+/** Selects a page of files or batches. */
 export interface ListPage {
-  /** Most objects of a page. */
+  /** Maximum number of objects per page. */
   readonly limit?: number
-  /** Id of the last object of the page before. */
+  /** Id of the last object of the previous page. */
   readonly after?: string
 }
 
-/** Which page of files. */
+/** Selects a page of files. */
 export interface FilePage extends ListPage {
-  /** By creation; default `desc`. */
+  /** Order by creation time. Default `desc`. */
   readonly order?: 'asc' | 'desc'
   readonly purpose?: 'batch' | 'batch_output'
 }
 
-/** A page of objects. */
 export interface ListOf<Item> {
   readonly object: 'list'
   readonly data: readonly Item[]
@@ -47,20 +46,23 @@ export interface ListOf<Item> {
   readonly has_more: boolean
 }
 
-/** Requests to run later. */
+/** Batch to submit. */
 export interface BatchRequest {
   readonly input_file_id: string
   /** Path of the requests: `/v1/chat/completions`. */
   readonly endpoint: string
   readonly completion_window: '24h'
   readonly metadata?: Readonly<Record<string, string>>
-  /** When the files that it makes are deleted, 3,600 to 2,592,000 seconds after they were made. Default: when the gateway deletes them. */
+  /**
+   * Lifetime of the batch's output files, from 3,600 to 2,592,000 seconds after their creation. By default the gateway's retention
+   * applies.
+   */
   readonly output_expires_after?: { readonly anchor: 'created_at'; readonly seconds: number }
-  /** Is told of the end. */
+  /** Address that is called when the batch ends. */
   readonly webhook_url?: string
 }
 
-/** A batch. Times in Unix seconds; null: not yet, or not at all. */
+/** Batch. Times are in Unix seconds, or `null` if the event has not happened. */
 export interface Batch {
   readonly id: string
   readonly object: 'batch'
@@ -75,7 +77,7 @@ export interface Batch {
     | 'expired'
     | 'cancelling'
     | 'cancelled'
-  /** What is wrong with lines of its file; nothing was sent then. */
+  /** Faults in lines of its file, if any. Nothing was sent then. */
   readonly errors: {
     readonly object: 'list'
     readonly data: readonly {
@@ -103,9 +105,9 @@ export interface Batch {
     readonly total_tokens: number
   } | null
   readonly metadata: Readonly<Record<string, string>> | null
-  /** Decimal dollars, once it has ended and was charged. */
+  /** Cost in decimal dollars, after the batch has ended and was charged. */
   readonly cost?: string
 }
 
-/** A file, or its id. A batch, or its id. */
+/** File or batch, or its id. */
 export type ObjectReference = string | { readonly id: string }

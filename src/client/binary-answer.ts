@@ -1,26 +1,26 @@
 import { brokenResponse, foreignType } from './client-error.ts'
 import type { OpenResponse } from './connection.ts'
 
-/** An answer in bytes. Read it once: as a whole, chunk by chunk, or by its stream. */
+/** Binary answer. Read it once: as a whole, chunk by chunk, or by its stream. */
 export interface BinaryAnswer extends AsyncIterable<Uint8Array> {
-  /** `audio/mpeg`, `audio/wav`, `video/mp4`. */
+  /** Media type: `audio/mpeg`, `audio/wav`, `video/mp4`. */
   readonly contentType: string
-  /** The gateway's id of the request. */
+  /** Request id of the gateway. */
   readonly requestId: string | undefined
-  /** The bytes as they arrive. It errors when the answer breaks off, or is aborted. */
+  /** Stream of the bytes as they arrive. It errors if the answer breaks off or is aborted. */
   readonly stream: ReadableStream<Uint8Array>
   /**
-   * All bytes.
-   * @throws ClientError when the answer breaks off; an `AbortError` when it is aborted.
+   * Returns all bytes.
+   * @throws ClientError if the answer breaks off; an `AbortError` if it is aborted.
    */
   bytes(): Promise<Uint8Array>
-  /** Ends the call, at the vendor too; a loop then ends without an error. */
+  /** Ends the call, at the vendor too. A loop then ends without an error. */
   abort(): void
 }
 
 /**
  * Reads a binary answer.
- * @throws ClientError for text: an intermediary in front of the gateway answered with a page.
+ * @throws ClientError if the answer is text: an intermediary in front of the gateway sent a page.
  */
 export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
   const { response, requestId, scope, callerSignal } = answer
@@ -53,7 +53,7 @@ export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
   }
   let isRead = false
   async function* chunks(): AsyncGenerator<Uint8Array> {
-    // A second reader would get no bytes, as from an empty file.
+    // A second reader would get no bytes, as if the file were empty.
     if (isRead) throw new TypeError('An answer in bytes is read once.')
     isRead = true
     try {

@@ -4,13 +4,13 @@ export interface CacheControl {
   readonly ttl?: '5m' | '1h'
 }
 
-/** The same in OpenAI's dialect. */
+/** Marks the end of a cached prefix in OpenAI's dialect. */
 export interface CacheBreakpoint {
   readonly mode: 'explicit'
   readonly ttl?: string
 }
 
-/** Either of them, at a part of a chat's message or at a tool. The gateway translates it for the vendor. */
+/** Cache mark of either dialect, at a part of a chat message or at a tool. The gateway translates it for the vendor. */
 export interface CacheMarks {
   readonly cache_control?: CacheControl
   readonly prompt_cache_breakpoint?: CacheBreakpoint

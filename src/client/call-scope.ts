@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 
-/** The abort scope of one attempt: it ends by the caller's signal, by timeout, or when the attempt is done. */
+/** Abort scope of one attempt. It ends by the caller's signal, by timeout, or at the end of the attempt. */
 export class CallScope {
   isTimedOut = false
   readonly #controller = new AbortController()
@@ -21,13 +21,13 @@ export class CallScope {
     return this.#controller.signal
   }
 
-  /** Rejects when the attempt is aborted, even if `work` ignores its signal. */
+  /** Rejects if the attempt is aborted, even if `work` ignores its signal. */
   async within<Result>(work: Promise<Result>): Promise<Result> {
     const { signal } = this
     let onAbort: (() => void) | undefined
     const ended = new Promise<never>((_, reject) => {
       onAbort = () => reject(signal.reason)
-      // A signal that is already aborted fires no event.
+      // A signal that is already aborted emits no event.
       if (signal.aborted) onAbort()
       else signal.addEventListener('abort', onAbort, { once: true })
     })
@@ -38,18 +38,18 @@ export class CallScope {
     }
   }
 
-  /** A stream has begun: the timeout no longer applies. */
+  /** Stops the timeout because a stream has begun. */
   stopTimer(): void {
     this.#timer.cancel()
   }
 
-  /** The attempt has failed: aborts the rest of it. */
+  /** Aborts the rest of a failed attempt. */
   cancel(): void {
     this.end()
     this.#controller.abort()
   }
 
-  /** The attempt is over. */
+  /** Ends the scope of the attempt. */
   end(): void {
     this.#timer.cancel()
     this.#callerSignal?.removeEventListener('abort', this.#abort)

@@ -5,7 +5,7 @@ import type {
 } from '../endpoints/chat/chat-request.ts'
 import type { CacheMarks } from './cache-marks.ts'
 
-/** A part of a message's content. Unknown types pass to vendors of the same dialect. */
+/** Part of a message's content. Unknown types are passed to vendors of the same dialect. */
 export type ChatContentPart = UnmarkedPart & CacheMarks
 
 /** One message of a chat. */
@@ -13,5 +13,5 @@ export interface ChatMessage extends Omit<UnmarkedMessage, 'content'> {
   content?: string | ChatContentPart[] | null
 }
 
-/** A function the model may call; `parameters` is a JSON Schema. */
+/** Function that the model may call; `parameters` is a JSON Schema. */
 export interface ChatTool extends UnmarkedTool, CacheMarks {}

@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts'
 
-// Longer delays overflow timers and would fire at once.
+// Longer delays overflow timers, which would then fire immediately.
 const MAX_DELAY_MS = 2 ** 31 - 1
 
-/** The machine's clock. Its timers keep a Node process alive until the answer arrives. */
+/** System clock. Its timers keep a Node process alive until the answer arrives. */
 export const clientClock: Clock = {
   now: () => Date.now(),
   schedule(delayMs, callback) {
@@ -13,7 +13,7 @@ export const clientClock: Clock = {
 }
 
 /**
- * Waits.
+ * Waits for a delay.
  * @throws the signal's reason as soon as it is aborted.
  */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal | undefined): Promise<void> {

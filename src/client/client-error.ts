@@ -1,11 +1,11 @@
 import { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from '../core/errors.ts'
 
 /**
- * A {@link GatewayError} as a client gets it, in any error dialect. `code`, `status`, `param` and `retryAfterSeconds` are
- * the gateway's; `publicCode` has a vendor's own code.
+ * {@link GatewayError} in a client, in any error dialect. `code`, `status`, `param` and `retryAfterSeconds` come from the gateway;
+ * `publicCode` contains a vendor's own code.
  */
 export class ClientError extends GatewayError {
-  /** The gateway's request id; undefined if no answer came. */
+  /** Request id of the gateway, or `undefined` if no answer arrived. */
   readonly requestId: string | undefined
 
   constructor(code: ErrorCode, details: GatewayErrorDetails & { readonly requestId?: string | undefined } = {}) {
@@ -13,7 +13,7 @@ export class ClientError extends GatewayError {
     this.requestId = details.requestId
   }
 
-  /** True for an error of this class from any copy of the package. */
+  /** Whether a value is an error of this class from any copy of the package. */
   static override isInstance(value: unknown): value is ClientError {
     return GatewayError.isInstance(value) && 'requestId' in value
   }
@@ -34,7 +34,7 @@ const UPSTREAM_CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCo
   ['InternalError', 'internal_error'],
 ])
 
-/** For answers without a code that is known: those of Anthropic's dialect, a vendor's own, and a proxy's. */
+/** Codes for answers without a known code: errors in Anthropic's dialect, of a vendor, or of a proxy. */
 const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [401, 'invalid_api_key'],
   [402, 'insufficient_balance'],
@@ -50,7 +50,7 @@ const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCod
   [504, 'upstream_timeout'],
 ])
 
-/** Values of `x-should-retry`, which OpenAI's and Anthropic's clients obey too. */
+/** Values of `x-should-retry`, which OpenAI's and Anthropic's clients also obey. */
 const SHOULD_RETRY: ReadonlyMap<string | null, boolean> = new Map([
   ['true', true],
   ['false', false],
@@ -76,21 +76,21 @@ export async function clientError(
   })
 }
 
-/** What is known of an error beside its body. */
+/** Facts of an error in addition to its body. */
 interface ErrorFacts {
   readonly status: number
-  /** The code by the gateway's header, for bodies that have no place for it. */
+  /** Code from the gateway's header, for bodies without a field for it. */
   readonly codeHeader?: string | null
   readonly requestId: string | undefined
   readonly retryAfterSeconds?: number | undefined
-  /** The gateway's retry header; undefined: the error table decides. */
+  /** Value of the gateway's retry header. If `undefined`, the error table decides. */
   readonly shouldRetry?: boolean | undefined
   readonly isPaidJob?: boolean
-  /** Is the error inside a started answer? Default false. */
+  /** Whether the error occurred inside a started answer. Default false. */
   readonly hasBegun?: boolean
 }
 
-/** Makes an error of an error body, or of an error event, in any dialect. */
+/** Creates an error from an error body or an error event in any dialect. */
 export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
   const outer = membersOf(body)
   const inner = typeof outer['error'] === 'object' ? membersOf(outer['error']) : outer
@@ -112,25 +112,25 @@ export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
   })
 }
 
-/** The gateway's id of the request that an answer belongs to. */
+/** Returns the gateway's request id of an answer. */
 export function requestIdOf({ headers }: Response): string | undefined {
   return headers.get('x-request-id') ?? headers.get('request-id') ?? undefined
 }
 
-/** A hint at an unexpected media type, to append to a message; empty where the type is absent or right. */
+/** Returns a hint at an unexpected media type, to append to a message; empty if there is no type or the right one. */
 export function foreignType({ headers }: Response, expected: string): string {
   const type = headers.get('content-type')
   if (type === null || type.includes(expected)) return ''
   return type.startsWith('text/') ? ` It is ${type}: is the base URL that of a gateway?` : ` It is ${type}.`
 }
 
-/** The list of an answer. @throws ClientError where there is none. */
+/** Returns the list of an answer. @throws ClientError if there is no list. */
 export function listed<Row>(rows: readonly Row[], requestId: string | undefined): readonly Row[] {
   if (Array.isArray(rows)) return rows
   throw brokenResponse('The answer holds no list.', { requestId })
 }
 
-/** The connection broke, or the response is not a gateway's. A paid job is not retried: it is done by then. */
+/** Error for a broken connection, or for a response that is not from a gateway. A paid job is not retried, because it may be complete. */
 export function brokenResponse(
   message: string,
   { requestId, isPaidJob }: Pick<ErrorFacts, 'requestId' | 'isPaidJob'>,
@@ -140,7 +140,7 @@ export function brokenResponse(
   return new ClientError('upstream_invalid_response', { message, requestId, cause, retryable })
 }
 
-/** The gateway's own code; undefined for any other. */
+/** Returns a code of the gateway, or `undefined` for any other code. */
 function knownCode(code: unknown): ErrorCode | undefined {
   if (typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code)) return code as ErrorCode
   return UPSTREAM_CODES.get(code)
@@ -157,11 +157,11 @@ function codeOf(error: {
   const known = CODES_BY_STATUS.get(status)
   if (known !== undefined) return known
   if (status >= 500) return 'upstream_unavailable'
-  // The gateway names the invalid field; a vendor's refusal has the vendor's own text.
+  // The gateway names the invalid field; a vendor's rejection contains the vendor's own text.
   return param === undefined && code !== undefined ? 'upstream_rejected' : 'invalid_request'
 }
 
-/** RFC 9110, section 10.2.3: seconds, or a date. */
+/** Reads seconds or a date (RFC 9110, section 10.2.3). */
 function retryAfterSeconds(value: string | null, nowMs: number): number | undefined {
   if (value === null) return undefined
   const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - nowMs) / 1000
@@ -176,7 +176,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Undefined for a body that is not JSON; the gateway always sends JSON. */
+/** Returns `undefined` for a body that is not JSON. The gateway always sends JSON. */
 function parse(body: string): unknown {
   try {
     return JSON.parse(body) as unknown
@@ -185,7 +185,7 @@ function parse(body: string): unknown {
   }
 }
 
-/** The message for an error response that is not the gateway's, such as a proxy's. */
+/** Message for an error response that is not from the gateway, such as a proxy's. */
 function foreignMessage(response: Response, text: string): string {
   const words = text
     .slice(0, MAX_PAGE_CHARACTERS)

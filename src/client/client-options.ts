@@ -4,23 +4,23 @@ import type { MemberNames } from '../core/known-members.ts'
 /** Options of `createClient`. */
 export interface ClientOptions {
   /**
-   * Address of the gateway, http or https, with or without its `/v1`: `http://127.0.0.1:8787/v1`, `https://example.com/ai`. In a page
-   * it may be a path of the page's own origin: `/ai`.
+   * Address of the gateway, http or https, with or without its `/v1`: `http://127.0.0.1:8787/v1`, `https://example.com/ai`. In a
+   * browser it may be a path of the page's own origin: `/ai`.
    */
   readonly baseURL: string
-  /** Sent as bearer token. Not needed in process, where the host vouches for the caller. */
+  /** API key, sent as bearer token. Not needed in process, where the host authenticates the caller. */
   readonly apiKey?: string | undefined
   /** Replaces the global `fetch`. */
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined
-  /** Most milliseconds of one attempt: until an answer is there as a whole, or a stream has begun. Default 600,000. */
+  /** Timeout of one attempt in milliseconds, until an answer is complete or a stream has begun. Default 600,000. */
   readonly timeoutMs?: number | undefined
   /**
-   * How often a call is retried that failed before its answer began: 408, 429, 5xx, or no connection. Pictures, edits and
-   * speech are retried only if that cannot order them twice. Every POST then carries an Idempotency-Key, so that a retry of
-   * an answered call returns its answer. Default 2; with 0 no key is generated.
+   * Maximum number of retries of a call that failed before its answer began: 408, 429, 5xx, or no connection. Images, edits and
+   * speech are retried only if that cannot order them twice. Every POST then carries an Idempotency-Key, so that a retry of an
+   * answered call returns its answer. Default 2; with 0 no key is generated.
    */
   readonly maxRetries?: number | undefined
-  /** Replaces the time, for tests. */
+  /** Replaces the system clock in tests. */
   readonly clock?: Clock | undefined
 }
 
@@ -35,33 +35,33 @@ const CLIENT_OPTIONS = {
 
 /** Options of one call. */
 export interface CallOptions {
-  /** Ends the call, and a stream that it gave; the vendor is stopped too. */
+  /** Aborts the call and its stream; the vendor is stopped too. */
   readonly signal?: AbortSignal | undefined
-  /** Replaces the generated one. Repeating it returns the first answer again, for 24 hours. */
+  /** Replaces the generated key. A repeated key returns the first answer again, for 24 hours. */
   readonly idempotencyKey?: string | undefined
-  /** Replaces the client's own. */
+  /** Replaces the client's timeout. */
   readonly timeoutMs?: number | undefined
-  /** Replaces the client's own. */
+  /** Replaces the client's number of retries. */
   readonly maxRetries?: number | undefined
-  /** Added to the request; wins over the client's own. */
+  /** Additional headers. They take precedence over the client's own. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Fields without a type here, added to the body unchanged. */
+  /** Additional fields of the body, sent unchanged. */
   readonly extraBody?: Readonly<Record<string, unknown>> | undefined
   /** Called with the response headers, before the body is read. */
   readonly onResponse?: ((facts: ResponseFacts) => void) | undefined
 }
 
-/** The content of the response headers. Browsers can only read those that the gateway's CORS headers expose. */
+/** Content of the response headers. Browsers can read only headers that the gateway's CORS headers expose. */
 export interface ResponseFacts {
   /** HTTP status. */
   readonly status: number
-  /** `x-request-id`; name it when you ask the operator. */
+  /** Value of `x-request-id`. Quote it when you contact the operator. */
   readonly requestId: string | undefined
-  /** Decimal dollars; undefined without billing, and for streams and tasks, whose cost is not known yet. */
+  /** Cost in decimal dollars; `undefined` without billing, and for streams and tasks, whose cost is not known yet. */
   readonly cost: string | undefined
-  /** What the call costs where less was charged, decimal dollars: the rest is owed. Undefined: all of it was charged. */
+  /** Full cost in decimal dollars if less was charged: the rest is owed. `undefined` if the full cost was charged. */
   readonly costDue: string | undefined
-  /** Fields of the request that the model's vendor does not support and that were dropped. */
+  /** Dropped fields of the request, which the model's vendor does not support. */
   readonly dropped: readonly string[]
   /** All headers of the answer. */
   readonly headers: Headers
@@ -84,15 +84,15 @@ export function gatewayURL(baseURL: string): string {
  */
 export function checkClientOptions(options: ClientOptions): void {
   if (typeof options !== 'object' || options === null) throw new TypeError('createClient: options must be an object')
-  // Without the nearest name, for which a browser would load half a kilobyte more.
+  // Omits the nearest known name, for which browsers would load half a kilobyte more.
   for (const name of Object.keys(options))
     if (!Object.hasOwn(CLIENT_OPTIONS, name))
       throw new TypeError(`createClient: ${name} is unknown; known: ${Object.keys(CLIENT_OPTIONS).join(', ')}`)
   gatewayURL(options.baseURL)
   const { apiKey } = options
   if (apiKey === undefined) return
-  if (typeof apiKey !== 'string') throw new TypeError('apiKey: expected a text')
-  // Headers would refuse the key too, and show it in their error, where it must not be seen.
+  if (typeof apiKey !== 'string') throw new TypeError('apiKey: expected a string')
+  // `Headers` would reject the key too, but would show it in its error.
   if (!/^[\x20-\x7e]*$/.test(apiKey.trim())) {
     throw new TypeError('apiKey: holds a line break, or a character that is not ASCII')
   }

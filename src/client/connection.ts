@@ -11,10 +11,10 @@ const DEFAULT_MAX_RETRIES = 2
 const FIRST_DELAY_MS = 500
 const LONGEST_DELAY_MS = 8_000
 
-/** A longer `Retry-After` is not waited for. */
+/** A longer `Retry-After` is not awaited. */
 const LONGEST_RETRY_AFTER_SECONDS = 60
 
-/** Node's codes of connections that failed before anything was sent. Browsers have none. */
+/** Node's error codes of connections that failed before anything was sent. Browsers have none. */
 const UNSENT_CODES: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -25,11 +25,11 @@ const UNSENT_CODES: ReadonlySet<unknown> = new Set([
 /** One call before it is sent. */
 export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Below the base URL: `/chat/completions`. */
+  /** Path below the base URL: `/chat/completions`. */
   readonly path: string
-  /** Sent as JSON, or as a form. */
+  /** Body, sent as JSON or as a form. */
   readonly body?: object
-  /** Is a vendor paid even if the answer is lost? Then the call is not retried while that may have happened. */
+  /** Whether a vendor is paid even if the answer is lost. Then the call is not retried if that may have happened. */
   readonly isPaidJob?: boolean
   readonly options?: CallOptions | undefined
 }
@@ -61,13 +61,13 @@ export class Connection {
 
   /**
    * Sends a call and reads its JSON.
-   * @throws ClientError for an answer that is none, or that breaks off; also what {@link open} throws.
+   * @throws ClientError if the answer is not valid or breaks off; also what {@link open} throws.
    */
   async json<Answer>(call: Call): Promise<Answer> {
     return (await this.jsonWithId<Answer>(call)).body
   }
 
-  /** The same, with the gateway's id of the request. */
+  /** Sends a call and reads its JSON and the gateway's request id. */
   async jsonWithId<Answer>(call: Call): Promise<{ readonly body: Answer; readonly requestId: string | undefined }> {
     return this.#whole(call, async (response) => {
       const body: unknown = await response.json()
@@ -78,7 +78,7 @@ export class Connection {
 
   /**
    * Sends a call and reads its text.
-   * @throws ClientError for a page of an intermediary, and as {@link json} does.
+   * @throws ClientError if an intermediary sent a page, and as {@link json} does.
    */
   async text(call: Call): Promise<string> {
     const { body } = await this.#whole(call, async (response) => {
@@ -88,7 +88,7 @@ export class Connection {
     return body
   }
 
-  /** Reads a whole answer; a SyntaxError says that it is none. */
+  /** Reads a whole answer. A SyntaxError in `read` marks an invalid answer. */
   async #whole<Body>(
     call: Call,
     read: (response: Response) => Promise<Body>,
@@ -163,14 +163,14 @@ export class Connection {
     const headers = new Headers()
     const { apiKey } = this.#options
     if (apiKey !== undefined) headers.set('authorization', `Bearer ${apiKey}`)
-    // The boundary of a form is chosen where it is written.
+    // The runtime chooses the boundary of a form when it serializes the form.
     if (body !== undefined && !(body instanceof FormData)) headers.set('content-type', 'application/json')
     if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey)
     for (const [name, value] of Object.entries(options?.headers ?? {})) headers.set(name, value)
     return headers
   }
 
-  /** Turns every failure of the connection into one error. */
+  /** Converts every failure of the connection to one error. */
   async #reached<Result>(isPaidJob: boolean, exchange: () => Promise<Result>): Promise<Result> {
     try {
       return await exchange()
@@ -198,15 +198,15 @@ function bodyOf({ body, options }: Call): string | FormData | null {
   return body
 }
 
-/** `crypto.randomUUID` exists on secure pages only. */
+/** `crypto.randomUUID` exists only on secure pages. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /**
- * The wait before a retry: what the gateway requested, else twice as long each time, randomly shortened by up to a quarter.
- * Undefined: no retry. `retryable` decides: 408, 429, 5xx, failed connections, and calls whose first attempt is still being
- * answered. Only videos take longer than a retry waits.
+ * Returns the delay before a retry: the one that the gateway requested, else one that doubles each time, randomly shortened by up to
+ * a quarter. Returns `undefined` if there is no retry. `retryable` decides: 408, 429, 5xx, failed connections, and calls whose first
+ * attempt is still being answered. Only videos take longer than the retries wait.
  */
 export function retryDelayMs(error: GatewayError, attempt: number): number | undefined {
   if (!error.retryable || error.code === 'task_not_finished') return undefined
@@ -217,12 +217,12 @@ export function retryDelayMs(error: GatewayError, attempt: number): number | und
   return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (1 - Math.random() / 4)
 }
 
-/** Is it certain that no part of the request was sent? */
+/** Whether certainly no part of the request was sent. */
 function isUnsent(error: unknown): boolean {
   return UNSENT_CODES.has(causeOf(error).code)
 }
 
-/** Why a connection failed, to append to a message; empty if unknown. Node hides it below a `fetch failed`. */
+/** Returns the reason of a failed connection, to append to a message; empty if unknown. Node hides it below a `fetch failed`. */
 function reasonOf(error: unknown): string {
   const { code, message } = causeOf(error)
   const reason = code ?? message

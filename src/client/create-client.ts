@@ -23,23 +23,23 @@ const MESSAGES = '/messages'
 const MESSAGE_BATCHES = '/messages/batches'
 const CANCEL = '/cancel'
 
-/** Vendors are paid for these even if the answer is lost. Not videos: a repeated key returns the same task. */
+/** Paths for which vendors are paid even if the answer is lost. Videos are not included: a repeated key returns the same task. */
 const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
 
-/** Formats of transcripts that are no JSON. */
+/** Formats of transcripts other than JSON. */
 const TEXT_FORMATS: ReadonlySet<string | undefined> = new Set(['text', 'srt', 'vtt'])
 
 /** While waiting for a video, a restart of the gateway of about 40 seconds is tolerated. */
 const MAX_POLL_RETRIES = 8
 
 /**
- * An answer whose type follows from the request, by the client's interface. `never` is assignable to all of them, so no
- * assertion is needed.
+ * Answer whose type follows from the request, by the client's interface. `never` is assignable to all of them, so no assertion is
+ * needed.
  */
 type TypedByRequest = Promise<never>
 
 /**
- * Makes a client.
+ * Creates a client.
  * @throws TypeError for an unknown option, and if the base URL is not http or https, or the key is not a valid header value.
  */
 export function createClient(options: ClientOptions): GatewayClient {
@@ -51,12 +51,12 @@ export function createClient(options: ClientOptions): GatewayClient {
     return { method: 'POST', path, body, isPaidJob: PAID_JOBS.has(path), options: callOptions }
   }
   const post = (...call: Parameters<typeof posted>): TypedByRequest => connection.json<never>(posted(...call))
-  /** A method that sends nothing but the id of an object, such as `cancel`. */
+  /** Creates a method that sends only the id of an object, such as `cancel`. */
   const byId =
     (method: Call['method'], path: string, action = '') =>
     (reference: Reference, callOptions?: CallOptions): TypedByRequest =>
       send(method, pathOf(path, reference) + action, callOptions)
-  /** A method that gives a page of objects. */
+  /** Creates a method that returns a page of objects. */
   const pageOf =
     (path: string) =>
     (page: object = {}, callOptions?: CallOptions): TypedByRequest =>
@@ -65,7 +65,7 @@ export function createClient(options: ClientOptions): GatewayClient {
     (path: string, content = '/content') =>
     async (reference: Reference, options?: CallOptions): Promise<BinaryAnswer> =>
       binaryAnswer(await connection.open({ method: 'GET', path: pathOf(path, reference) + content, options }))
-  /** What batches of all kinds have. */
+  /** Methods that batches of all kinds have. */
   const batchesAt = (path: string) => ({
     create: (request: object, callOptions?: CallOptions) => post(path, request, callOptions),
     retrieve: byId('GET', path),
@@ -199,7 +199,7 @@ function pathOf(path: string, reference: Reference): string {
   return `${path}/${encodeURIComponent(idOf(reference))}`
 }
 
-/** A query of the parameters that are given. */
+/** Returns a query string of the parameters that are set. */
 function queryOf(parameters: object): string {
   const given = Object.entries(parameters).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)]],

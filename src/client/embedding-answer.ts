@@ -1,9 +1,9 @@
 import { brokenResponse, listed } from './client-error.ts'
 
-/** Type of a vector: plain numbers, or the 32-bit floats that base64 encodes in a third of the bytes. */
+/** Type of a vector: plain numbers, or 32-bit floats, which base64 encodes in a third of the bytes. */
 export type VectorOf<Encoding> = Encoding extends 'base64' ? Float32Array : number[]
 
-/** The answer of an embedding call, in the order of the inputs. */
+/** Answer of an embedding call, in the order of the inputs. */
 export interface EmbeddingsAnswer<Vector = number[]> {
   readonly object: 'list'
   readonly model: string
@@ -13,7 +13,7 @@ export interface EmbeddingsAnswer<Vector = number[]> {
 
 /**
  * Decodes base64 vectors; others are returned unchanged.
- * @throws ClientError for base64 without a whole number of floats, and for an answer without vectors.
+ * @throws ClientError if base64 does not contain a whole number of floats, or the answer has no vectors.
  */
 export function decodedVectors(
   answer: EmbeddingsAnswer<number[] | string>,
@@ -32,11 +32,11 @@ function bytesOf(base64: string, requestId: string | undefined): Uint8Array {
   try {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
   } catch (cause) {
-    throw brokenResponse('The answer holds a vector that is no base64.', { requestId }, cause)
+    throw brokenResponse('The answer holds a vector that is not base64.', { requestId }, cause)
   }
 }
 
-/** Base64 of little-endian 32-bit floats, whatever the byte order of this machine. */
+/** Decodes base64 of little-endian 32-bit floats, whatever the byte order of this machine. */
 function decodeVector(base64: string, requestId: string | undefined): Float32Array {
   const bytes = bytesOf(base64, requestId)
   if (bytes.byteLength % 4 !== 0) throw brokenResponse('The answer holds a vector that is cut off.', { requestId })

@@ -2,33 +2,34 @@ import { type ServerSentEvent, sseReader } from '../wire/sse.ts'
 import { brokenResponse, errorOf, foreignType } from './client-error.ts'
 import type { OpenResponse } from './connection.ts'
 
-/** A streamed answer: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+/** Streamed answer: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export interface EventStream<Item> extends AsyncIterable<Item> {
-  /** The gateway's id of the request. */
+  /** Request id of the gateway. */
   readonly requestId: string | undefined
-  /** Ends the call; the loop then ends without an error. */
+  /** Ends the call. The loop then ends without an error. */
   abort(): void
 }
 
-/** How the events of a dialect are read. Defaults: those of OpenAI's dialect. */
+/** Rules for the events of a dialect. The defaults describe OpenAI's dialect. */
 export interface EventDialect<Item> {
-  /** Name of the last event, which is also an item. Default: the data `[DONE]` ends the stream and is not an item. */
+  /** Name of the last event, which is also an item. By default the data `[DONE]` ends the stream and is not an item. */
   readonly endEvent?: string
-  /** The error that the event reports; undefined if it reports none. Default: an event with a member `error`. */
+  /** Returns the error that the event reports, or `undefined` if it reports none. By default an event with a member `error` is one. */
   errorIn?(item: Item): object | undefined
-  /** May the body end after this event, without an end mark? Default: never. */
+  /** Whether the body may end after this event, without an end mark. Never by default. */
   isComplete?(item: Item): boolean
   /**
-   * The only item of an answer that is no stream, because the model does not stream. Default: such an answer is an error.
-   * @throws SyntaxError for what is no answer.
+   * Returns the only item of an answer that is not a stream, because the model does not stream. By default such an answer is an
+   * error.
+   * @throws SyntaxError if the answer is invalid.
    */
   itemOfWhole?(text: string, mediaType: string): Item
 }
 
 /**
  * Reads a streamed answer.
- * @throws ClientError while iterating, for an error event, and for a stream that ends without its end mark; the reason of the
- *   caller's signal.
+ * @throws ClientError while iterating, for an error event, or if a stream ends without its end mark; the reason of the caller's
+ *   signal.
  */
 export function eventStream<Item extends object>(
   answer: OpenResponse,
@@ -73,7 +74,7 @@ export function eventStream<Item extends object>(
     }
   }
 
-  /** Undefined: the caller has ended the call. */
+  /** Returns `undefined` if the caller has ended the call. */
   async function wholeItem(itemOfWhole: NonNullable<typeof dialect.itemOfWhole>): Promise<Item | undefined> {
     const decoder = new TextDecoder()
     let text = ''
@@ -86,7 +87,7 @@ export function eventStream<Item extends object>(
     try {
       return itemOfWhole(text, mediaType)
     } catch (cause) {
-      throw brokenResponse(`The answer is no stream.${hint}`, answer, cause)
+      throw brokenResponse(`The answer is not a stream.${hint}`, answer, cause)
     }
   }
 
@@ -119,10 +120,10 @@ export function eventStream<Item extends object>(
     try {
       item = JSON.parse(data) as Item
     } catch (cause) {
-      throw brokenResponse('The stream holds an event that is no JSON.', answer, cause)
+      throw brokenResponse('The stream holds an event that is not JSON.', answer, cause)
     }
     if (typeof item !== 'object' || item === null) {
-      throw brokenResponse('The stream holds an event that is no object.', answer)
+      throw brokenResponse('The stream holds an event that is not an object.', answer)
     }
     const error = errorIn(item)
     if (error !== undefined) throw errorOf(error, { status: 502, requestId, isPaidJob, hasBegun: true })

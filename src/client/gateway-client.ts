@@ -68,17 +68,17 @@ import type { Upload } from './upload.ts'
 import type { ReceivedWebhook, WebhookMessage } from './verify-webhook.ts'
 import type { VideoList, VideoTask, WaitOptions } from './video-task.ts'
 
-/** A model as the gateway lists it. */
+/** Model in the gateway's list. */
 export interface ClientModel {
-  /** What callers write. */
+  /** Id that callers use in requests. */
   readonly id: string
   /** Id of the vendor. */
   readonly owned_by: string
-  /** For people. */
+  /** Display name. */
   readonly display_name: string
-  /** What it does; see `ModelKind`. */
+  /** Kinds of work that the model does; see `ModelKind`. */
   readonly kinds: readonly string[]
-  /** False: its vendor is not configured. */
+  /** Whether the vendor of the model is configured. */
   readonly available: boolean
 }
 
@@ -86,61 +86,61 @@ export interface ClientModel {
 export interface AccountBalance {
   readonly object: 'account'
   readonly id: string
-  /** Without what is held. */
+  /** Balance without holds. */
   readonly balance: string
-  /** Held for calls and videos in progress. */
+  /** Amount held for calls and videos in progress. */
   readonly held: string
-  /** Used beyond the balance and not paid yet; while it is above zero, requests are refused with `account_in_arrears`. */
+  /** Amount used beyond the balance and not paid yet. While it is above zero, requests fail with `account_in_arrears`. */
   readonly owed: string
   readonly currency: 'USD'
   readonly tier: 'paid' | 'free'
 }
 
-/** A request that is asked about. */
+/** Request to estimate. */
 export interface EstimatedRequest {
-  /** Id or path of its endpoint: `chat`, `/v1/chat/completions`. */
+  /** Id or path of the endpoint: `chat`, `/v1/chat/completions`. */
   readonly endpoint: string
-  /** Its body, as builders make it. */
+  /** Body of the request, as builders create it. */
   readonly body: object
 }
 
-/** What a request would use, hold and cost at most. */
+/** Maximum usage, hold and cost of a request. */
 export interface CallEstimate {
   readonly object: 'estimate'
   /** Id of the endpoint. */
   readonly endpoint: string
-  /** The requested model, by its public id. */
+  /** Public id of the requested model. */
   readonly model: string
-  /** Upper estimate of what it uses, by name: `inputTokens`, `outputTokens`, `images`. */
+  /** Upper estimate of the usage, by name: `inputTokens`, `outputTokens`, `images`. */
   readonly usage: Readonly<Record<string, number>>
-  /** `off`: nothing would be held or charged. */
+  /** Whether billing is on. If `off`, nothing would be held or charged. */
   readonly billing: 'on' | 'off'
-  /** Decimal dollars; null: billing is off. */
+  /** Amount to hold in decimal dollars, or `null` if billing is off. */
   readonly held: string | null
   readonly currency: 'USD'
-  /** Always false: what a call costs is known at its end. */
+  /** Always false: the cost of a call is known only at its end. */
   readonly exact: false
-  /** The models that may answer: the requested one, then its fallbacks. */
+  /** Models that may answer: the requested one, then its fallbacks. */
   readonly models: readonly string[]
 }
 
-/** Which page of videos; the cursors are ids of videos. */
+/** Selects a page of videos. Cursors are ids of videos. */
 export interface VideoPage {
-  /** 1 to 100; default 20. */
+  /** Maximum number of videos per page, from 1 to 100. Default 20. */
   readonly limit?: number
-  /** Only videos that are older than this one. */
+  /** Cursor: lists the videos older than this one. */
   readonly after?: string
-  /** Only videos that are newer than this one. */
+  /** Cursor: lists the videos newer than this one. */
   readonly before?: string
 }
 
-/** A video, or its id. */
+/** Video, or its id. */
 export type VideoReferenceId = string | { readonly id: string }
 
 /**
- * A client of one gateway. The id of the model narrows the request; unknown ids are accepted. Every method throws a
- * `ClientError` (a `GatewayError`) if the gateway answers with an error or cannot be reached, and the reason of the
- * caller's signal if that ended the call.
+ * Client of one gateway. The id of the model narrows the request; unknown ids are accepted. Every method throws a `ClientError` (a
+ * `GatewayError`) if the gateway answers with an error or cannot be reached, and the reason of the caller's signal if that ended the
+ * call.
  */
 export interface GatewayClient {
   /** Chats, whole and streamed. */
@@ -155,27 +155,27 @@ export interface GatewayClient {
   }
   /** Pictures, and edits of pictures. */
   readonly images: Images
-  /** Videos: tasks that are ordered, followed and fetched. */
+  /** Videos: tasks to submit, poll and download. */
   readonly videos: Videos
-  /** Webhooks that arrive at this program. */
+  /** Webhooks that this program receives. */
   readonly webhooks: {
     /**
-     * Verifies a webhook that arrived, and gives its message. Calls nothing.
-     * @throws ClientError `invalid_request` for one that cannot be trusted; TypeError for a secret that is none.
+     * Verifies a received webhook and returns its message, without any call.
+     * @throws ClientError `invalid_request` if the webhook cannot be trusted; TypeError if the secret is malformed.
      */
     verify(webhook: ReceivedWebhook): Promise<WebhookMessage>
   }
   /** Vectors of texts. */
   readonly embeddings: {
-    /** Makes vectors. With `encoding_format: 'base64'` they are sent as base64 and returned as `Float32Array`. */
+    /** Creates vectors. With `encoding_format: 'base64'` they are sent as base64 and returned as `Float32Array`. */
     create<const Model extends ModelId<EmbeddingModels>, const Encoding extends 'float' | 'base64' = 'float'>(
       request: ModelRequest<EmbeddingModels, Model, OtherEmbeddingRequest> & { readonly encoding_format?: Encoding },
       options?: CallOptions,
     ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
   }
-  /** Judgements of texts and pictures. */
+  /** Moderation of texts and images. */
   readonly moderations: {
-    /** Judges texts and pictures. The categories are those of the model's vendor. */
+    /** Judges texts and images. The categories depend on the model's vendor. */
     create<const Model extends ModelId<ModerationModels> = DefaultModerationModel>(
       request: { readonly model?: Model } & RequestOf<ModerationModels, Model, OtherModerationRequest>,
       options?: CallOptions,
@@ -189,10 +189,7 @@ export interface GatewayClient {
   /** Speech from text, and text from speech. */
   readonly audio: {
     readonly speech: {
-      /**
-       * Turns text into speech. The answer can be read while it is generated; with `stream_format: 'sse'` it comes in
-       * events.
-       */
+      /** Turns text into speech. The answer can be read while it is generated; with `stream_format: 'sse'` it arrives in events. */
       create<const Model extends ModelId<SpeechModels>, const Format extends 'audio' | 'sse' = 'audio'>(
         request: ModelRequest<SpeechModels, Model, OtherSpeechRequest> & { readonly stream_format?: Format },
         options?: CallOptions,
@@ -200,8 +197,8 @@ export interface GatewayClient {
     }
     readonly transcriptions: {
       /**
-       * Writes down what is said in a recording. The formats `text`, `srt` and `vtt` give a text, the others an object; with
-       * `stream: true` the text comes in events, of a model that does not stream in the last one.
+       * Transcribes a recording. The formats `text`, `srt` and `vtt` return a string, the others an object. With `stream: true` the
+       * text arrives in events; if the model does not stream, only the last event contains it.
        */
       create<
         const Model extends ModelId<TranscriptionModels>,
@@ -220,7 +217,7 @@ export interface GatewayClient {
   readonly messages: Messages
   /** OpenAI's Responses API. */
   readonly responses: Responses
-  /** Files of requests for batches, and of their answers. */
+  /** Files with the requests and answers of batches. */
   readonly files: {
     create(upload: FileUpload, options?: CallOptions): Promise<KeptFile>
     retrieve(file: ObjectReference, options?: CallOptions): Promise<KeptFile>
@@ -229,32 +226,32 @@ export interface GatewayClient {
     delete(file: ObjectReference, options?: CallOptions): Promise<{ readonly id: string; readonly deleted: true }>
     content(file: ObjectReference, options?: CallOptions): Promise<BinaryAnswer>
   }
-  /** Requests that run later, at prices of their own. */
+  /** Requests that run later, at separate prices. */
   readonly batches: {
     create(request: BatchRequest, options?: CallOptions): Promise<Batch>
     retrieve(batch: ObjectReference, options?: CallOptions): Promise<Batch>
     /** Newest first, at most 100. */
     list(page?: ListPage, options?: CallOptions): Promise<ListOf<Batch>>
-    /** Begins no further request; what was answered is charged. */
+    /** Cancels a batch: no more requests are started, and answered requests are charged. */
     cancel(batch: ObjectReference, options?: CallOptions): Promise<Batch>
   }
-  /** What a request would hold and cost at most. Nothing is held, and no model is called. */
+  /** Returns the maximum hold and cost of a request. Nothing is held, and no model is called. */
   estimate(request: EstimatedRequest, options?: CallOptions): Promise<CallEstimate>
-  /** What the gateway serves. */
+  /** Models of the gateway. */
   readonly models: {
-    /** The models of the gateway. */
+    /** Lists the models of the gateway. */
     list(options?: CallOptions): Promise<readonly ClientModel[]>
   }
-  /** The caller's own account. */
+  /** Account of the caller. */
   readonly account: {
-    /** The balance of the caller's account. */
+    /** Returns the balance of the caller's account. */
     balance(options?: CallOptions): Promise<AccountBalance>
   }
 }
 
-/** Makes pictures. With `stream: true` each comes in its own event, from models that support it. */
+/** Creates images. With `stream: true` each arrives in its own event, if the model supports it. */
 export interface Images {
-  /** Makes pictures. The shape of request, answer and events is that of the model. */
+  /** Creates images. The model determines the shape of request, answer and events. */
   generate<
     const Model extends ModelId<ImageModels>,
     const Stream extends StreamOf<EventOf<ImageModels, Model, OtherImageEvent>> = false,
@@ -266,7 +263,7 @@ export interface Images {
       ? ImageStream<EventOf<ImageModels, Model, OtherImageEvent>>
       : AnswerOf<ImageModels, Model, OtherImageAnswer>
   >
-  /** Changes pictures that are sent along. */
+  /** Edits images that are sent along. */
   edit<
     const Model extends ModelId<ImageEditModels>,
     const Stream extends StreamOf<EventOf<ImageEditModels, Model, OtherImageEvent>> = false,
@@ -276,97 +273,94 @@ export interface Images {
   ): Promise<Stream extends true ? ImageStream<EventOf<ImageEditModels, Model, OtherImageEvent>> : OpenAIImageAnswer>
 }
 
-/** Pictures of an edit. */
+/** Input images of an edit. */
 export interface EditedImages {
-  /** One picture, or several where the model takes them. */
+  /** One image, or several if the model supports that. */
   readonly image: Upload | readonly Upload[]
-  /** A PNG of the same size, transparent where the picture changes. */
+  /** Mask: a PNG of the same size, transparent where the image should change. */
   readonly mask?: Upload
 }
 
 /** Chats. */
 export interface ChatCompletions {
-  /** Requests an answer; with `stream: true` it comes in chunks. */
+  /** Requests an answer; with `stream: true` it arrives in chunks. */
   create<const Model extends ModelId<ChatModels>, const Stream extends boolean = false>(
     request: ModelRequest<ChatModels, Model, OtherChatRequest> & { readonly stream?: Stream },
     options?: CallOptions,
   ): Promise<Stream extends true ? ChatStream : ChatCompletion>
 }
 
-/** Videos, which are made in the background. */
+/** Videos, which are generated in the background. */
 export interface Videos {
-  /** Orders a video. */
+  /** Submits a video. */
   generate<const Model extends ModelId<VideoModels>>(
     request: ModelRequest<VideoModels, Model, OtherVideoRequest>,
     options?: CallOptions,
   ): Promise<VideoTask>
-  /** How a video stands now. */
+  /** Returns the current state of a video. */
   get(video: VideoReferenceId, options?: CallOptions): Promise<VideoTask>
-  /** The caller's videos, newest first. */
+  /** Lists the caller's videos, newest first. */
   list(page?: VideoPage, options?: CallOptions): Promise<VideoList>
-  /** Cancels a video that is still queued; throws `task_not_cancellable` otherwise. */
+  /** Cancels a video that is still queued; otherwise throws `task_not_cancellable`. */
   cancel(video: VideoReferenceId, options?: CallOptions): Promise<VideoTask>
-  /**
-   * Waits until a video has ended, well or not: `status` is `completed`, `failed` or `cancelled`. Throws `task_not_finished`
-   * when `timeoutMs` is over.
-   */
+  /** Waits until a video has ended: `status` is `completed`, `failed` or `cancelled`. Throws `task_not_finished` after `timeoutMs`. */
   wait(video: VideoReferenceId, options?: WaitOptions): Promise<VideoTask>
-  /** The bytes of a completed video, fetched by the gateway. */
+  /** Returns the bytes of a completed video, fetched by the gateway. */
   content(video: VideoReferenceId, options?: CallOptions): Promise<BinaryAnswer>
 }
 
 /** Chats in Anthropic's dialect, with every chat model. */
 export interface Messages {
-  /** Asks a model; the whole answer. */
+  /** Sends a request and returns the whole answer. */
   create<const Model extends ModelId<ChatModels>>(
     request: { readonly model: Model } & MessageRequest,
     options?: CallOptions,
   ): Promise<Message>
-  /** The same, event by event. */
+  /** Sends a request and returns the answer event by event. */
   stream<const Model extends ModelId<ChatModels>>(
     request: { readonly model: Model } & MessageRequest,
     options?: CallOptions,
   ): Promise<MessageStream>
-  /** Counts what a prompt would take, free of charge. */
+  /** Counts the tokens of a prompt, free of charge. */
   countTokens<const Model extends ModelId<ChatModels>>(
     request: { readonly model: Model } & MessagePrompt,
     options?: CallOptions,
   ): Promise<{ readonly input_tokens: number }>
-  /** Messages that are asked for later, at prices of their own. */
+  /** Message requests that run later, at separate prices. */
   readonly batches: {
     create(request: MessageBatchRequest, options?: CallOptions): Promise<MessageBatch>
     retrieve(batch: ObjectReference, options?: CallOptions): Promise<MessageBatch>
-    /** At most 1,000. */
+    /** Lists batches, at most 1,000 per page. */
     list(page?: MessageBatchPage, options?: CallOptions): Promise<MessageBatchList>
-    /** Begins no further request; what was answered is charged. */
+    /** Cancels a batch: no more requests are started, and answered requests are charged. */
     cancel(batch: ObjectReference, options?: CallOptions): Promise<MessageBatch>
-    /** Deletes a batch that has ended, and its results. */
+    /** Deletes a finished batch and its results. */
     delete(
       batch: ObjectReference,
       options?: CallOptions,
     ): Promise<{ readonly id: string; readonly type: 'message_batch_deleted' }>
-    /** The results of a batch that has ended, while they arrive. Asked for when the first one is. */
+    /** Yields the results of a finished batch as they arrive. The request is sent when iteration starts. */
     results(batch: ObjectReference, options?: CallOptions): AsyncIterable<MessageBatchResult>
   }
 }
 
-/** OpenAI's Responses API, with every chat model. Answers are kept, and can be continued, unless `store` is false. */
+/** OpenAI's Responses API, with every chat model. Answers are stored, and can be continued, unless `store` is false. */
 export interface Responses {
-  /** Requests an answer. Look at its `status`: only `completed` is a whole answer. */
+  /** Requests an answer. Check its `status`: only `completed` is a whole answer. */
   create<const Model extends ModelId<ChatModels>>(
     request: { readonly model: Model } & ResponseRequest,
     options?: CallOptions,
   ): Promise<ResponseAnswer>
-  /** The same, event by event. An answer that fails throws its error. */
+  /** Requests an answer event by event. An answer that fails throws its error. */
   stream<const Model extends ModelId<ChatModels>>(
     request: { readonly model: Model } & ResponseRequest,
     options?: CallOptions,
   ): Promise<ResponseStream>
-  /** A kept answer. Throws `response_not_found` for an unknown id. */
+  /** Returns a stored answer. Throws `response_not_found` if the id is unknown. */
   retrieve(response: ResponseReference, options?: CallOptions): Promise<ResponseAnswer>
   /**
-   * A kept answer as events, each text in one piece.
-   * @param startingAfter Number of the last event that was read; undefined for all of them.
+   * Returns a stored answer as events, each text in one piece.
+   * @param startingAfter Number of the last event that was read. If omitted, all events are returned.
    */
   replay(
     response: ResponseReference,
@@ -374,15 +368,15 @@ export interface Responses {
     options?: CallOptions,
   ): Promise<ResponseStream>
   /**
-   * Ends an answer that is made in the background; gives it as it ended. What was sent to a vendor is charged with its prompt.
-   * Throws `invalid_request` for an answer that was not made in the background.
+   * Ends a background answer, and returns its final state. If a vendor was called, the prompt is charged. Throws `invalid_request` if
+   * the answer is not a background answer.
    */
   cancel(response: ResponseReference, options?: CallOptions): Promise<ResponseAnswer>
-  /** Deletes a kept answer. Throws `response_not_found` if it is gone already. */
+  /** Deletes a stored answer. Throws `response_not_found` if it is already deleted. */
   delete(response: ResponseReference, options?: CallOptions): Promise<{ readonly id: string; readonly deleted: true }>
-  /** What the model read for a kept answer, in pages. */
+  /** Lists the items that the model read for a stored answer, in pages. */
   inputItems(response: ResponseReference, page?: ResponseItemPage, options?: CallOptions): Promise<ResponseItemList>
-  /** Counts what a prompt would take, free of charge. */
+  /** Counts the tokens of a prompt, free of charge. */
   countTokens<const Model extends ModelId<ChatModels>>(
     request: { readonly model: Model } & ResponsePrompt,
     options?: CallOptions,

@@ -1,8 +1,8 @@
 import type { BinaryAnswer } from './binary-answer.ts'
 
 /**
- * The values of an answer that has one on each line. It is asked for when the first one is.
- * @throws ClientError when the answer breaks off.
+ * Yields the values of an answer with one JSON value per line. The request is sent when iteration starts.
+ * @throws ClientError if the answer breaks off.
  */
 export async function* jsonLines<Value>(ask: () => Promise<BinaryAnswer>): AsyncIterable<Value> {
   const decoder = new TextDecoder()

@@ -1,18 +1,18 @@
 import type { Message, MessageRequest } from './message-types.ts'
 
-/** Messages to ask for later (Anthropic API, "Message Batches"). */
+/** Batch of messages to submit (Anthropic API, "Message Batches"). */
 export interface MessageBatchRequest {
   readonly requests: readonly {
-    /** 1 to 64 letters, digits, `_` and `-`; another one for each request. */
+    /** Id with 1 to 64 letters, digits, `_` and `-`, unique in the batch. */
     readonly custom_id: string
     /** All requests of a batch have one model. */
     readonly params: { readonly model: string } & MessageRequest
   }[]
-  /** Is told of the end. */
+  /** Address that is called when the batch ends. */
   readonly webhook_url?: string
 }
 
-/** A batch of messages. Times as in `2026-11-23T16:45:21.015Z`; null: not yet, or not at all. */
+/** Batch of messages. Times have the form `2026-11-23T16:45:21.015Z`, or are `null` if the event has not happened. */
 export interface MessageBatch {
   readonly id: string
   readonly type: 'message_batch'
@@ -29,20 +29,20 @@ export interface MessageBatch {
   readonly ended_at: string | null
   readonly expires_at: string
   readonly cancel_initiated_at: string | null
-  /** When its results were deleted. */
+  /** Time at which its results were deleted. */
   readonly archived_at: string | null
   readonly results_url: string | null
-  /** Decimal dollars, once it has ended and was charged. */
+  /** Cost in decimal dollars, after the batch has ended and was charged. */
   readonly cost?: string
 }
 
-/** Which page of batches. */
+/** Selects a page of batches. */
 export interface MessageBatchPage {
-  /** Most batches of a page. */
+  /** Maximum number of batches per page. */
   readonly limit?: number
-  /** Id of the last batch of the page before. */
+  /** Id of the last batch of the previous page. */
   readonly after_id?: string
-  /** Id of the first batch of the page behind. */
+  /** Id of the first batch of the next page. */
   readonly before_id?: string
 }
 
@@ -54,7 +54,7 @@ export interface MessageBatchList {
   readonly has_more: boolean
 }
 
-/** How one request of a batch went. */
+/** Result of one request of a batch. */
 export interface MessageBatchResult {
   readonly custom_id: string
   readonly result:

@@ -1,6 +1,6 @@
 import type { CacheControl } from './cache-marks.ts'
 
-/** A picture's bytes, its address, or a file at the vendor (Anthropic API, "Vision"). */
+/** Image as base64 data, as a URL, or as a file at the vendor (Anthropic API, "Vision"). */
 export type MessageImageSource =
   | {
       readonly type: 'base64'
@@ -10,7 +10,7 @@ export type MessageImageSource =
   | { readonly type: 'url'; readonly url: string }
   | { readonly type: 'file'; readonly file_id: string }
 
-/** A block of a message that is sent (Anthropic API, "Messages"). */
+/** Block of a message in a request (Anthropic API, "Messages"). */
 export type MessageParamBlock =
   | { readonly type: 'text'; readonly text: string; readonly cache_control?: CacheControl }
   | { readonly type: 'image'; readonly source: MessageImageSource; readonly cache_control?: CacheControl }
@@ -43,7 +43,7 @@ export interface MessageParam {
   readonly content: string | readonly MessageParamBlock[]
 }
 
-/** A tool of the caller that the model may use; `input_schema` is a JSON Schema. */
+/** Tool of the caller that the model may use; `input_schema` is a JSON Schema. */
 export interface MessageTool {
   readonly type?: 'custom'
   readonly name: string
@@ -61,7 +61,7 @@ export interface ServerTool {
   readonly [field: string]: unknown
 }
 
-/** What is counted: everything that the model reads (Anthropic API, "Count tokens"). */
+/** Everything that the model reads, and that is counted (Anthropic API, "Count tokens"). */
 export interface MessagePrompt {
   readonly messages: readonly MessageParam[]
   readonly system?:
@@ -84,9 +84,9 @@ export interface MessagePrompt {
 
 /** A request for a message (Anthropic API, "Messages"). */
 export interface MessageRequest extends MessagePrompt {
-  /** Upper bound of generated tokens, reasoning included. */
+  /** Maximum number of generated tokens, reasoning included. */
   readonly max_tokens: number
-  /** 0 to 1. */
+  /** Sampling temperature, from 0 to 1. */
   readonly temperature?: number
   readonly top_p?: number
   readonly top_k?: number
@@ -148,7 +148,7 @@ export type MessageEvent =
   | {
       readonly type: 'message_delta'
       readonly delta: { readonly stop_reason: StopReason | null; readonly stop_sequence: string | null }
-      /** Totals so far, not additions. */
+      /** Totals so far, not increments. */
       readonly usage: Partial<MessageUsage>
     }
   | { readonly type: 'message_stop' }

@@ -1,31 +1,31 @@
 import type { ResponsesEffort } from '../endpoints/responses/responses-request.ts'
 import type { CacheBreakpoint } from './cache-marks.ts'
 
-/** A part of a message that is sent (OpenAI API reference, "Responses"). */
+/** Part of a message in a request (OpenAI API reference, "Responses"). */
 export type ResponseInputPart = { readonly prompt_cache_breakpoint?: CacheBreakpoint } & (
   | { readonly type: 'input_text'; readonly text: string }
   | {
       readonly type: 'input_image'
-      /** A URL, or a data URL. */
+      /** URL, or `data:` URL. */
       readonly image_url: string
       readonly detail?: 'auto' | 'low' | 'high'
     }
   | {
       readonly type: 'input_file'
       readonly filename?: string
-      /** A data URL. */
+      /** File as a `data:` URL. */
       readonly file_data?: string
       readonly file_url?: string
       readonly file_id?: string
     }
 )
 
-/** A part of a message of the model. */
+/** Part of a message from the model. */
 export type ResponseOutputPart =
   | { readonly type: 'output_text'; readonly text: string; readonly annotations?: readonly object[] }
   | { readonly type: 'refusal'; readonly refusal: string }
 
-/** An item of an answer. Vendors may send other types; ignore unknown ones. */
+/** Item of an answer. Vendors may send other types; ignore unknown ones. */
 export type ResponseOutputItem =
   | {
       readonly type: 'message'
@@ -39,9 +39,9 @@ export type ResponseOutputItem =
       readonly id: string
       readonly call_id: string
       readonly name: string
-      /** JSON. */
+      /** Arguments as JSON text. */
       readonly arguments: string
-      /** The namespace in which the function was declared. */
+      /** Namespace in which the function was declared. */
       readonly namespace?: string
       readonly status?: 'in_progress' | 'completed' | 'incomplete'
     }
@@ -56,11 +56,11 @@ export type ResponseOutputItem =
       readonly type: 'reasoning'
       readonly id: string
       readonly summary: readonly { readonly type: 'summary_text'; readonly text: string }[]
-      /** State of the vendor. Send the item back unchanged. */
+      /** Vendor's state. Send the item back unchanged. */
       readonly encrypted_content?: string | null
     }
 
-/** An item that is sent: a message, the output of a call, an item of an earlier answer, or a reference to one. */
+/** Item in a request: a message, the output of a call, an item of an earlier answer, or a reference to one. */
 export type ResponseInputItem =
   | {
       readonly type?: 'message'
@@ -75,7 +75,7 @@ export type ResponseInputItem =
   | { readonly type: 'item_reference'; readonly id: string }
   | ResponseOutputItem
 
-/** A tool; `parameters` is a JSON Schema. Vendors run other types than these two themselves. */
+/** Tool; `parameters` is a JSON Schema. Vendors execute types other than these two themselves. */
 export type ResponseTool =
   | {
       readonly type: 'function'
@@ -90,15 +90,15 @@ export type ResponseTool =
 /** Tools that a vendor runs. */
 export type HostedToolType = 'web_search' | 'file_search' | 'code_interpreter' | 'mcp'
 
-/** What is counted: everything that the model reads (OpenAI API reference, "Get input token counts"). */
+/** Everything that the model reads, and that is counted (OpenAI API reference, "Get input token counts"). */
 export interface ResponsePrompt {
-  /** Text is one user message. The list may be empty with `previous_response_id` or `conversation`. */
+  /** Input. A string is one user message. The list may be empty with `previous_response_id` or `conversation`. */
   readonly input: string | readonly ResponseInputItem[]
-  /** System text of this request alone: later turns do not inherit it. */
+  /** System text of this request only: later turns do not inherit it. */
   readonly instructions?: string | null
-  /** Id of the answer that is continued. */
+  /** Id of the answer to continue. */
   readonly previous_response_id?: string | null
-  /** The conversation that is read, and that the answer is added to. Not with `previous_response_id`. */
+  /** Conversation that is read, and that the answer is added to. Cannot be combined with `previous_response_id`. */
   readonly conversation?: string | { readonly id: string } | null
   readonly tools?: readonly ResponseTool[]
   readonly tool_choice?:
@@ -122,32 +122,32 @@ export interface ResponsePrompt {
   }
   readonly reasoning?: {
     readonly effort?: ResponsesEffort | null
-    /** With it, reasoning is shown. */
+    /** Shows the reasoning as a summary, if set. */
     readonly summary?: 'auto' | 'concise' | 'detailed' | null
   }
-  /** `auto`: the vendor leaves out what the model cannot read. Default `disabled`: that is an error. */
+  /** With `auto`, the vendor omits input that the model cannot read. With `disabled`, the default, overlong input is an error. */
   readonly truncation?: 'auto' | 'disabled' | null
 }
 
 /** A request for a response (OpenAI API reference, "Create a model response"). */
 export interface ResponseRequest extends ResponsePrompt {
-  /** Upper bound of generated tokens, reasoning included; at least 16. */
+  /** Maximum number of generated tokens, reasoning included; at least 16. */
   readonly max_output_tokens?: number | null
-  /** 0 to 2. */
+  /** Sampling temperature, from 0 to 2. */
   readonly temperature?: number | null
-  /** 0 to 1. */
+  /** Nucleus sampling, from 0 to 1. */
   readonly top_p?: number | null
   readonly include?: readonly string[]
-  /** May the answer be continued by its id? Default true. */
+  /** Whether the answer can be continued by its id. Default true. */
   readonly store?: boolean | null
   /**
-   * Is the answer made after the call? `create` then gives it as it stands, and `retrieve` as it stands later, until its status
-   * is none of `queued` and `in_progress`. Default false.
+   * Whether the answer is generated after the call. `create` then returns its current state, and `retrieve` its later state, until
+   * its status is neither `queued` nor `in_progress`. Default false.
    */
   readonly background?: boolean | null
-  /** With `background`: the end is told to this address, signed. An extension of this gateway. */
+  /** With `background`: address that gets a signed webhook at the end. An extension of this gateway. */
   readonly webhook_url?: string | null
-  /** At most 16 pairs. */
+  /** Up to 16 pairs. */
   readonly metadata?: Readonly<Record<string, string>> | null
   readonly service_tier?: string | null
   readonly user?: string
@@ -166,16 +166,16 @@ export interface ResponseTokens {
 export interface ResponseAnswer {
   readonly id: string
   readonly object: 'response'
-  /** Unix seconds. */
+  /** Creation time in Unix seconds. */
   readonly created_at: number
   readonly model: string
-  /** Only `completed` is a whole answer. */
+  /** Status. Only `completed` is a whole answer. */
   readonly status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled'
   readonly background?: boolean | null
   readonly conversation?: { readonly id: string } | null
-  /** Why it failed. */
+  /** Reason of a failure, or `null`. */
   readonly error: { readonly code: string; readonly message: string } | null
-  /** Why it is not whole. */
+  /** Reason why the answer is incomplete, or `null`. */
   readonly incomplete_details: { readonly reason?: string } | null
   readonly output: readonly ResponseOutputItem[]
   readonly previous_response_id?: string | null
@@ -184,7 +184,7 @@ export interface ResponseAnswer {
   readonly usage: ResponseTokens | null
 }
 
-/** Where an event of a stream belongs. */
+/** Position of an event in the response. */
 interface EventPlace {
   readonly sequence_number: number
   readonly item_id: string
@@ -240,16 +240,16 @@ export type ResponseEvent =
       readonly text: string
     } & EventPlace)
 
-/** Which page of items; the cursor is the id of an item. */
+/** Selects a page of items. The cursor is the id of an item. */
 export interface ResponseItemPage {
-  /** 1 to 100; default 20. */
+  /** Maximum number of items per page, from 1 to 100. Default 20. */
   readonly limit?: number
-  /** Default `desc`: the newest first. */
+  /** Order. Default `desc`: newest first. */
   readonly order?: 'asc' | 'desc'
   readonly after?: string
 }
 
-/** A page of what a model read. */
+/** Page of items that a model read. */
 export interface ResponseItemList {
   readonly object: 'list'
   readonly data: readonly (ResponseInputItem & { readonly id: string })[]
@@ -258,5 +258,5 @@ export interface ResponseItemList {
   readonly has_more: boolean
 }
 
-/** A response, or its id. */
+/** Response, or its id. */
 export type ResponseReference = string | { readonly id: string }

@@ -9,7 +9,7 @@ import type { ResponseEvent } from './response-types.ts'
 export interface ChatChunk {
   readonly id: string
   readonly object: 'chat.completion.chunk'
-  /** Unix seconds. */
+  /** Creation time in Unix seconds. */
   readonly created: number
   readonly model: string
   /** Empty in the last chunk, which has the usage if `stream_options.include_usage` requests it. */
@@ -39,18 +39,18 @@ export function chatStream(answer: OpenResponse): ChatStream {
   return eventStream<ChatChunk>(answer)
 }
 
-/** Streamed pictures: iterate them once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+/** Streamed images: iterate them once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export type ImageStream<Event> = EventStream<Event>
 
-/** Where the two shapes that stream name their events. */
+/** Names of events in the two shapes that stream. */
 interface NamedEvent {
   readonly type?: unknown
   readonly event_type?: unknown
 }
 
 /**
- * Reads streamed pictures of either shape. The interactions shape ends with `[DONE]`. OpenAI's has no end mark, and a vendor
- * may make fewer pictures than requested, so a stream that ends after a complete picture is complete.
+ * Reads streamed images of either shape. The interactions shape ends with `[DONE]`. OpenAI's shape has no end mark, and a vendor may
+ * return fewer images than requested, so a stream is complete if it ends after a complete image.
  */
 export function imageStream(answer: OpenResponse): ImageStream<NamedEvent> {
   return eventStream<NamedEvent>(answer, {
@@ -72,12 +72,12 @@ export function messageStream(answer: OpenResponse): MessageStream {
 /** A streamed response: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export type ResponseStream = EventStream<ResponseEvent>
 
-/** What ends a response without success; both are thrown, so callers never see them. */
+/** Events that end a response without success. Both are thrown, so callers never see them. */
 type FailureEvent =
   | { readonly type: 'error'; readonly code?: unknown; readonly message?: unknown; readonly param?: unknown }
   | { readonly type: 'response.failed'; readonly response: { readonly error?: unknown } }
 
-/** Reads a streamed response. Its body ends after the event that has the whole response. */
+/** Reads a streamed response. Its body ends after the event with the whole response. */
 export function responseStream(answer: OpenResponse): ResponseStream {
   return eventStream<ResponseEvent>(answer, {
     isComplete: ({ type }) => type === 'response.completed' || type === 'response.incomplete',
@@ -101,7 +101,7 @@ export type SpeechEvent =
         readonly input_tokens: number
         readonly output_tokens: number
         readonly total_tokens: number
-        /** Characters of the text: what is charged for. */
+        /** Number of characters that are charged. */
         readonly characters?: number
       }
     }
@@ -133,7 +133,7 @@ export type TranscriptionEvent =
 /** A streamed transcript: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export type TranscriptionStream = EventStream<TranscriptionEvent>
 
-/** Reads a streamed transcript, which ends with `transcript.text.done`. A model that does not stream gives that alone. */
+/** Reads a streamed transcript, which ends with `transcript.text.done`. A model that does not stream sends only that event. */
 export function transcriptionStream(answer: OpenResponse): TranscriptionStream {
   return eventStream<TranscriptionEvent>(answer, {
     isComplete: ({ type }) => type === 'transcript.text.done',

@@ -1,18 +1,19 @@
 import { ClientError } from './client-error.ts'
 
 /**
- * A picture, a recording or another file to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file, which only Node
- * can read (and whose errors are Node's). A path is never a bare string, so that text from elsewhere cannot name a file by accident.
+ * Image, recording or another file to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file,
+ * which only Node can read (and whose errors are Node's). A path is never a bare string, so that untrusted text cannot name a file by
+ * accident.
  */
 export type Upload = Blob | Uint8Array | ArrayBuffer | { readonly path: string }
 
-/** The parts of a form of `POST /v1/images/edits`. */
+/** Parts of a form of `POST /v1/images/edits`. */
 export interface ImageEditFields {
   readonly image: Upload | readonly Upload[]
   readonly mask?: Upload | undefined
 }
 
-/** The first bytes of formats, as Latin-1, by their media type. */
+/** First bytes of formats, as Latin-1, by their media type. */
 type Formats = Readonly<Record<string, RegExp>>
 
 const PICTURES: Formats = {
@@ -31,8 +32,8 @@ const RECORDINGS: Formats = {
 }
 
 /**
- * Writes an edit as a form (API specification, "Image edit request"): `image` for one picture, `image[]` for each of several.
- * Fields that are not given stay away.
+ * Builds the form of an edit (API specification, "Image edit request"): `image` for one image, `image[]` for each of several. Fields
+ * without a value are omitted.
  */
 export async function imageEditForm({ image, mask, ...fields }: ImageEditFields): Promise<FormData> {
   const form = new FormData()
@@ -46,7 +47,7 @@ export async function imageEditForm({ image, mask, ...fields }: ImageEditFields)
   return form
 }
 
-/** Writes a transcription as a form (OpenAI API, "Create transcription"). Fields that are not given stay away. */
+/** Builds the form of a transcription (OpenAI API, "Create transcription"). Fields without a value are omitted. */
 export async function transcriptionForm({ file, ...fields }: { readonly file: Upload }): Promise<FormData> {
   const form = new FormData()
   for (const [name, value] of Object.entries<unknown>(fields)) setField(form, name, value)
@@ -54,7 +55,7 @@ export async function transcriptionForm({ file, ...fields }: { readonly file: Up
   return form
 }
 
-/** Writes a field: a list as `name[]`, an object as JSON, and nothing where there is no value. */
+/** Sets a field: a list as `name[]`, an object as JSON. A field without a value is omitted. */
 export function setField(form: FormData, name: string, value: unknown): void {
   if (value === undefined || value === null) return
   if (!Array.isArray(value)) {
@@ -65,7 +66,7 @@ export function setField(form: FormData, name: string, value: unknown): void {
   for (const item of value) form.append(`${name}[]`, String(item))
 }
 
-/** Writes a file of requests as a form (OpenAI API, "Upload file"). */
+/** Builds the form of a file of requests (OpenAI API, "Upload file"). */
 export async function fileForm(upload: {
   readonly file: Upload
   readonly purpose: string
@@ -85,8 +86,8 @@ function isList(image: Upload | readonly Upload[]): image is readonly Upload[] {
 }
 
 /**
- * A file of a form. It keeps the name and media type of a `File`; what has none gets the type by its first bytes.
- * @throws ClientError `invalid_request` for what is no file, and for a path where there is no Node.
+ * Creates a file for a form. It keeps the name and media type of a `File`; other content gets its type from its first bytes.
+ * @throws ClientError `invalid_request` if the upload is not a file, or is a path outside Node.
  */
 export async function uploadedFile(upload: Upload, name: string, formats = PICTURES): Promise<File> {
   const blob = await blobOf(upload, name)
@@ -118,7 +119,7 @@ interface NodeFiles {
   readFile(path: string): Promise<Uint8Array<ArrayBuffer>>
 }
 
-/** Asks Node for its file system at run time, so that bundlers find no import of it. */
+/** Loads Node's file system at run time, so that bundlers find no import of it. */
 function nodeFiles(): NodeFiles | undefined {
   const { process } = globalThis as { process?: { getBuiltinModule?(id: string): unknown } }
   return process?.getBuiltinModule?.('node:fs/promises') as NodeFiles | undefined

@@ -1,27 +1,27 @@
 import { ClientError } from './client-error.ts'
 import type { VideoTask } from './video-task.ts'
 
-/** Headers of a request: those of Node, of `fetch`, or a plain object. */
+/** Headers of a request: Node's, those of `fetch`, or a plain object. */
 export type WebhookHeaders =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** A webhook as it arrived. */
+/** Webhook as it was received. */
 export interface ReceivedWebhook {
-  /** The body exactly as sent: parsing it and writing it again would change it. */
+  /** Body exactly as sent: parsing and serializing it would change it. */
   readonly body: string | Uint8Array
   readonly headers: WebhookHeaders
-  /** The account's secret, `whsec_…`; several while it is being replaced. */
+  /** Secret of the account, `whsec_…`; several during a rotation. */
   readonly secret: string | readonly string[]
-  /** Maximum age of a message, or time that it may be ahead, in seconds: a number from 0 on. Default 300. */
+  /** Maximum difference between the message's time and this machine's, in seconds. At least 0; default 300. */
   readonly toleranceSeconds?: number
 }
 
-/** A message whose signature was right. */
+/** Message with a valid signature. */
 export type WebhookMessage = {
-  /** The same for every attempt at this message: keep it, because a message can arrive twice. */
+  /** Id that every attempt at this message shares. Store it, because a message can arrive twice. */
   readonly id: string
-  /** When the task ended, in ISO 8601. */
+  /** End of the task in ISO 8601. */
   readonly timestamp: string
 } & (
   | {
@@ -42,9 +42,9 @@ const PREFIX = 'whsec_'
 const DEFAULT_TOLERANCE_SECONDS = 300
 
 /**
- * Verifies a webhook of a gateway (Standard Webhooks 1.0) and gives its message. Needs `crypto.subtle`, which Node, Deno, Bun, workers and
- * pages on https have.
- * @throws ClientError `invalid_request` for a message that no secret has signed, that is too old, or that is not whole: answer it with 401.
+ * Verifies a webhook of a gateway (Standard Webhooks 1.0) and returns its message. Requires `crypto.subtle`, which Node, Deno, Bun,
+ * workers and pages on https have.
+ * @throws ClientError `invalid_request` if no secret has signed the message, or it is too old or incomplete. Answer it with 401.
  * @throws TypeError if a secret is malformed, or `toleranceSeconds` is negative or not a number.
  */
 export async function verifyWebhook({
@@ -72,7 +72,7 @@ export async function verifyWebhook({
   try {
     return { ...JSON.parse(text), id }
   } catch {
-    throw refused('its body is no JSON')
+    throw refused('its body is not JSON')
   }
 }
 

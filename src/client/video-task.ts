@@ -5,33 +5,33 @@ import { ClientError } from './client-error.ts'
 const FIRST_INTERVAL_MS = 1_000
 const LONGEST_INTERVAL_MS = 10_000
 
-/** State of a video. `unknown`: the vendor may be working on it, but its answer to the submission was lost. */
+/** State of a video. With `unknown`, the vendor may be working on it, but its answer to the submission was lost. */
 export type VideoStatus = 'queued' | 'in_progress' | 'unknown' | 'completed' | 'failed' | 'cancelled'
 
-/** A video and its state. */
+/** Video and its state. */
 export interface VideoTask {
-  /** The same as `id`. */
+  /** Equal to `id`. */
   readonly task_id: string
   readonly id: string
   readonly object: 'video.generation'
   readonly model: string
   readonly status: VideoStatus
-  /** Unix seconds. */
+  /** Creation time in Unix seconds. */
   readonly created_at: number
-  /** Unix seconds. Missing in the answer to the submission. */
+  /** Time of the last change in Unix seconds. Missing in the answer to the submission. */
   readonly updated_at?: number
   readonly request_id: string
-  /** The vendor's own record. */
+  /** Vendor's own record. */
   readonly output?: Readonly<Record<string, unknown>>
-  /** The vendor's own report of what was used. */
+  /** Vendor's own usage report. */
   readonly usage?: Readonly<Record<string, unknown>> | null
-  /** Once completed. The address expires; `videos.content` downloads the file. */
+  /** Address of the completed video. It expires; `videos.content` downloads the file. */
   readonly content?: { readonly video_url: string | null }
-  /** Once completed. */
+  /** Seed of the completed video. */
   readonly seed?: number | null
-  /** Why it failed. */
+  /** Error of a failed video. */
   readonly error?: { readonly code: string; readonly message: string } | null
-  /** What it cost, in decimal dollars; with billing on, once that is known. */
+  /** Cost in decimal dollars, if billing is on and the cost is known. */
   readonly cost?: string
 }
 
@@ -44,22 +44,21 @@ export interface VideoList {
   readonly last_id: string | null
 }
 
-/** What is known of a video that is waited for. */
+/** Progress of a video during `wait`. */
 export interface VideoProgress {
   readonly task: VideoTask
-  /** Since the waiting began. Vendors do not report the remaining time. */
+  /** Time since the start of `wait`. Vendors do not report the remaining time. */
   readonly elapsedMs: number
 }
 
-/** How to wait for a video. */
 export interface WaitOptions {
-  /** Called after every poll, the last one included. */
+  /** Called after every poll, including the last one. */
   readonly onProgress?: (progress: VideoProgress) => void
-  /** Ends the waiting, not the video. */
+  /** Stops waiting, but not the video. */
   readonly signal?: AbortSignal
-  /** Milliseconds between two polls. Default: one second at first, growing to ten. */
+  /** Interval between polls in milliseconds. By default it grows from one second to ten. */
   readonly intervalMs?: number
-  /** Most milliseconds to wait. Default: as long as it takes. */
+  /** Maximum time to wait, in milliseconds. Unlimited by default. */
   readonly timeoutMs?: number
 }
 
@@ -67,7 +66,7 @@ const FINAL: ReadonlySet<VideoStatus> = new Set<VideoStatus>(['completed', 'fail
 
 /**
  * Polls a video until it is completed, failed or cancelled.
- * @throws ClientError `task_not_finished` when `timeoutMs` is over; the reason of the signal; what `poll` throws.
+ * @throws ClientError `task_not_finished` after `timeoutMs`; the reason of the signal; what `poll` throws.
  */
 export async function waitForVideo(
   { id, poll }: { readonly id: string; readonly poll: (signal: AbortSignal) => Promise<VideoTask> },

@@ -2,18 +2,18 @@ import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 
-/** The bundled page; the build puts the texts in place of the names (`console-page.config.ts`). */
+/** Bundled page. The build replaces the names with the texts (`console-page.config.ts`). */
 declare const CONSOLE_SCRIPT: string
 declare const CONSOLE_STYLE: string
 
-/** A file of the page. */
+/** File of the page. */
 export interface ConsoleAsset {
   readonly contentType: string
   readonly bytes: Buffer
   readonly gzipped: Buffer
 }
 
-/** The files of the page by name. A name has a digest of its content, so that it can be kept for ever. */
+/** Files of the page by name. A name contains a digest of its content, so that browsers can cache it indefinitely. */
 export interface ConsoleAssets {
   readonly scriptName: string
   readonly styleName: string

@@ -11,8 +11,8 @@ import { assetOf, type ConsoleAsset, type ConsoleAssets, consoleAssets } from '.
 /** Options of {@link consoleHandler}. */
 export interface ConsoleHandlerOptions extends AdminHandlerOptions {
   /**
-   * Path of the page as browsers see it, such as `/ops/console/`; needed only behind a proxy that strips all of it. Default: the
-   * path of the request.
+   * Path of the page in the browser, such as `/ops/console/`; required only behind a proxy that removes it completely. Defaults to
+   * the path of the request.
    */
   readonly publicPath?: string | undefined
 }
@@ -28,8 +28,8 @@ const CONSOLE_HANDLER_OPTIONS = {
 } satisfies MemberNames<ConsoleHandlerOptions>
 
 /**
- * A page for operators, and the admin API that it uses, behind one mount. The page has nothing to show without an operator.
- * @throws TypeError as {@link adminHandler} does, and for a `publicPath` that is no path.
+ * Serves a page for operators, and the admin API that it uses, behind one mount. Without an operator, the page shows nothing.
+ * @throws TypeError as {@link adminHandler} does, or if `publicPath` is not a path.
  */
 export function consoleHandler(gateway: Gateway, options: ConsoleHandlerOptions = {}): ExchangeHandler {
   checkMembers(options, CONSOLE_HANDLER_OPTIONS, 'consoleHandler')
@@ -46,8 +46,8 @@ export function consoleHandler(gateway: Gateway, options: ConsoleHandlerOptions 
 }
 
 /**
- * No text that a caller or a model wrote can become code: nothing runs but the page's own file, and nothing is loaded from or sent
- * to elsewhere. Nobody may frame the page.
+ * No text of a caller or a model can become code: only the page's own file runs, and nothing is loaded from or sent to other origins.
+ * No page may embed it in a frame.
  */
 const SECURITY_HEADERS: readonly string[] = [
   'content-security-policy',
@@ -56,7 +56,7 @@ const SECURITY_HEADERS: readonly string[] = [
   ...['cross-origin-opener-policy', 'same-origin'],
 ]
 
-/** The page and its files, at any path: all of its addresses are relative. */
+/** The page and its files, at any path: all of its URLs are relative. */
 class ConsolePage implements ExchangeHandler {
   readonly #assets: ConsoleAssets
   readonly #page: ConsoleAsset
@@ -68,7 +68,7 @@ class ConsolePage implements ExchangeHandler {
     this.#isPublic = publicPath !== undefined
   }
 
-  /** Is the path that of the page or of one of its files? A mount may have a `/v1/` of its own. */
+  /** Whether a path belongs to the page or to one of its files. A mount may have its own `/v1/`. */
   has(path: string): boolean {
     if (isAdminPath(path)) return false
     return !path.includes('/v1/') || path.endsWith('/') || this.#assets.byName.has(nameOf(path))
@@ -80,7 +80,7 @@ class ConsolePage implements ExchangeHandler {
     const asset = this.#assets.byName.get(name)
     if (method !== 'GET' && method !== 'HEAD') refuse(sink, 'method_not_allowed', ['allow', 'GET, HEAD'])
     else if (asset !== undefined) send(request, sink, asset, 'public, max-age=31536000, immutable')
-    // A file that a browser or a scanner looks for by itself.
+    // A file that browsers or scanners request by themselves.
     else if (name.includes('.')) refuse(sink, 'route_not_found', [])
     else if (this.#isPublic || originalPath.endsWith('/')) send(request, sink, this.#page, 'no-cache')
     else redirectBelow(sink, originalPath)
@@ -91,7 +91,7 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** To the same path with a slash. Relative, because only the browser knows what is in front of the path. */
+/** Redirects to the same path with a slash. The target is relative, because only the browser knows the part before the path. */
 function redirectBelow(sink: ByteSink, path: string): void {
   const location = `./${path.slice(path.lastIndexOf('/') + 1)}/`
   respondWhole(sink, { status: 308, headers: ['location', location, 'content-length', '0'] }, [''])

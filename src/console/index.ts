@@ -1,9 +1,7 @@
 /**
- * A page for operators.
+ * Web page for operators.
  *
- * @example
- * import { consoleHandler } from 'signalbox/console'
- * import { expressHandler } from 'signalbox/express'
+ * @example import { consoleHandler } from 'signalbox/console' import { expressHandler } from 'signalbox/express'
  *
  * app.use('/console', expressHandler(consoleHandler(gateway, { operatorKeys: [{ name: 'ops', key: operatorKey }] })))
  */

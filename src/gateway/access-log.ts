@@ -3,9 +3,9 @@ import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
 
-/** Which requests have a line. */
+/** Selects the requests that are logged. */
 export interface AccessLogOptions {
-  /** Share of the completed requests that are logged, from 0 to 1, evenly spread. All others are logged always. Default 1. */
+  /** Share of the completed requests that are logged, from 0 to 1, evenly spread. All other requests are always logged. Default 1. */
   readonly sample?: number | undefined
 }
 
@@ -14,10 +14,10 @@ const ACCESS_LOG_OPTIONS = {
 } satisfies MemberNames<AccessLogOptions>
 
 /**
- * One line for each request that calls a model, when it is over or refused, and one for each task that ends: a listener for `onEvent`. Costs are decimal dollars.
- * Has no prompt, answer or credential.
- * @param logger one of the host's; pino is recognised.
- * @throws RangeError for a share that is not from 0 to 1.
+ * Creates a listener for `onEvent` that logs one line for each finished or rejected request to a model, and for each finished task.
+ * Costs are decimal dollars. Prompts, answers and credentials are not logged.
+ * @param logger Logger of the host; pino is recognised.
+ * @throws RangeError if the share is not from 0 to 1.
  */
 export function accessLog(logger: Logger, options: AccessLogOptions = {}): EventListener {
   checkMembers(options, ACCESS_LOG_OPTIONS, 'accessLog')

@@ -12,13 +12,13 @@ import { administer, checkArgument, checkId, checkReason, noSuchAccount } from '
 import { CSV_HEADER, csvLine } from './journal-csv.ts'
 import { badCursor, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
-/** A correction of a balance by hand. */
+/** Manual correction of a balance. */
 export interface AdjustOptions {
-  /** Decimal dollars: `"5"` adds money, `"-5"` takes it. */
+  /** Amount in decimal dollars: `"5"` adds money, `"-5"` removes it. */
   readonly amount: string
-  /** Kept in the journal; one line of at most 500 characters. */
+  /** Reason, stored in the journal; one line of at most 500 characters. */
   readonly reason: string
-  /** Makes it idempotent; a new one when absent. */
+  /** Id that makes the adjustment idempotent. If omitted, a new id is generated. */
   readonly adjustmentId?: string | undefined
 }
 
@@ -28,13 +28,13 @@ const ADJUST_OPTIONS = {
   adjustmentId: true,
 } satisfies MemberNames<AdjustOptions>
 
-/** Money of a charge to give back. */
+/** Refund of a charge. */
 export interface RefundOptions {
-  /** Decimal dollars; what is left of the charge when absent. */
+  /** Amount in decimal dollars. If omitted, the rest of the charge is refunded. */
   readonly amount?: string | undefined
-  /** Kept in the journal; one line of at most 500 characters. */
+  /** Reason, stored in the journal; one line of at most 500 characters. */
   readonly reason: string
-  /** Makes it idempotent; a new one when absent. */
+  /** Id that makes the refund idempotent. If omitted, a new id is generated. */
   readonly refundId?: string | undefined
 }
 
@@ -44,20 +44,20 @@ const REFUND_OPTIONS = {
   refundId: true,
 } satisfies MemberNames<RefundOptions>
 
-/** What was refunded. */
+/** Refund that was made. */
 export interface MadeRefund {
-  /** False when a refund of that id was made before; nothing was changed then. */
+  /** Whether the refund is new. If false, a refund with this id existed and nothing was changed. */
   readonly isNew: boolean
   readonly accountId: string
-  /** Nano-dollars. */
+  /** Amount in nano-dollars. */
   readonly amount: bigint
 }
 
-/** A range of an account's journal. Unix milliseconds. */
+/** Range of an account's journal, in Unix milliseconds. */
 export interface JournalRange {
-  /** Default: the beginning. */
+  /** Start of the range. By default the beginning of the journal. */
   readonly fromMs?: number | undefined
-  /** The first moment after the range; default: none. */
+  /** End of the range, exclusive. By default the range has no end. */
   readonly untilMs?: number | undefined
 }
 
@@ -66,13 +66,13 @@ const JOURNAL_RANGE_MEMBERS = {
   untilMs: true,
 } satisfies MemberNames<JournalRange>
 
-/** A page of an account's journal. */
+/** Selects a page of an account's journal. */
 export interface JournalPageOptions extends JournalRange {
-  /** Default `newest`. */
+  /** Order of the lines. Default `newest`. */
   readonly order?: 'newest' | 'oldest' | undefined
-  /** `next` of the page before. */
+  /** Value of `next` on the previous page. */
   readonly cursor?: string | undefined
-  /** 1 to 1,000; default 100. */
+  /** Maximum number of lines per page, from 1 to 1,000. Default 100. */
   readonly limit?: number | undefined
 }
 
@@ -86,77 +86,77 @@ const JOURNAL_PAGE_OPTIONS = {
 
 /** Lines of a journal. */
 export interface JournalPage {
-  /** In the order asked for. */
+  /** Lines in the requested order. */
   readonly entries: readonly LedgerEntry[]
-  /** Undefined: there are no more. */
+  /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
 
-/** An account's month. Amounts in nano-dollars. Opening balance and sums together are the closing balance, exactly. */
+/** Account's statement of a month, in nano-dollars. The opening balance plus the sums is exactly the closing balance. */
 export interface AccountStatement {
   readonly accountId: string
-  /** UTC, `2026-11`. */
+  /** Month in UTC: `2026-11`. */
   readonly month: string
-  /** Unix milliseconds. */
+  /** Start of the month in Unix milliseconds. */
   readonly fromMs: number
-  /** The first moment of the next month. */
+  /** Start of the next month in Unix milliseconds. */
   readonly untilMs: number
-  /** Balance and held money together. */
+  /** Balance plus held money at the beginning. */
   readonly openingBalance: bigint
-  /** What the account owed at the beginning. */
+  /** Amount that the account owed at the beginning. */
   readonly openingOwed: bigint
-  /** Lines of the month by kind; kinds without lines are absent. */
+  /** Sums of the month's lines by kind. Kinds without lines are omitted. */
   readonly sums: readonly JournalSum[]
-  /** Balance and held money together at the end; the next month opens with it. */
+  /** Balance plus held money at the end, equal to the opening balance of the next month. */
   readonly closingBalance: bigint
-  /** What the account owed at the end. */
+  /** Amount that the account owed at the end. */
   readonly closingOwed: bigint
 }
 
-/** What was done with the money of accounts, and corrections of it. */
+/** Journal, statements and corrections of accounts. */
 export interface AccountBooks {
   /**
-   * Corrects a balance. What the account owes is paid from added money first. A metered account owes what its balance lacks for a
-   * debit, whatever its credit limit.
-   * @returns false when that `adjustmentId` was used for the same adjustment before.
-   * @throws GatewayError `insufficient_balance` for a debit above the balance of a prepaid account, which changes nothing; `invalid_request` for a
-   *   bad amount or reason, an unknown account, or an id that was used for another adjustment.
+   * Corrects a balance. Added money first pays what the account owes. If a debit exceeds the balance of a metered account, the
+   * account owes the difference, whatever its credit limit is.
+   * @returns false if that `adjustmentId` was already used for the same adjustment.
+   * @throws GatewayError `insufficient_balance` if a debit exceeds the balance of a prepaid account, without any change;
+   *   `invalid_request` for an invalid amount or reason, an unknown account, or an id that was used for another adjustment.
    */
   adjust(accountId: string, options: AdjustOptions): Promise<boolean>
   /**
-   * Gives money of a charge back: all refunds of a charge together are at most what it cost, the owed part included. It pays
-   * what the account owes first, and goes back to the spending caps that the charge counts in while their periods last.
+   * Refunds a charge. All refunds of a charge together are at most its cost, including the owed part. The money first pays what the
+   * account owes. It is also returned to the spending caps that the charge counts in while their periods last.
    * @param chargeId `id` of the charge's line in the journal.
-   * @throws GatewayError `invalid_request` for an unknown charge, an amount above what is left of it, a bad reason, or an id
+   * @throws GatewayError `invalid_request` for an unknown charge, an amount above the rest of the charge, an invalid reason, or an id
    *   that was used for another refund.
    */
   refund(chargeId: string, options: RefundOptions): Promise<MadeRefund>
   /**
-   * A page of what was done with the account's money, the newest line first.
-   * @throws GatewayError `invalid_request` for an unknown account, a bad limit or cursor.
+   * Lists a page of the account's journal, newest line first.
+   * @throws GatewayError `invalid_request` for an unknown account, or an invalid limit or cursor.
    */
   journal(accountId: string, options?: JournalPageOptions): Promise<JournalPage>
   /**
-   * The journal as CSV (RFC 4180), oldest line first, in pieces of whole lines. Texts that a spreadsheet would run as formulas
-   * get an apostrophe in front.
+   * Yields the journal as CSV (RFC 4180), oldest line first, in chunks of whole lines. An apostrophe precedes texts that a
+   * spreadsheet would run as formulas.
    * @throws GatewayError `invalid_request` for an unknown account.
    */
   journalCsv(accountId: string, range?: JournalRange): AsyncIterable<string>
   /**
-   * Opening balance, sums by kind and closing balance of a month, in nano-dollars.
-   * @param month UTC, `"2026-11"`.
-   * @throws GatewayError `invalid_request` for an unknown account or a bad month.
+   * Returns opening balance, sums by kind and closing balance of a month, in nano-dollars.
+   * @param month Month in UTC: `"2026-11"`.
+   * @throws GatewayError `invalid_request` for an unknown account or an invalid month.
    */
   statement(accountId: string, month: string): Promise<AccountStatement>
 }
 
-/** Farther than any time of a line, and exact in every store. */
+/** Later than the time of any line, and exact in every store. */
 const END_OF_TIME_MS = 8_640_000_000_000_000
 const CSV_PAGE_SIZE = 1_000
 
 /**
- * Makes the books of a store's accounts. `ready` resolves once the store can be used.
- * @param billing of accounts that do not say so themselves; prepaid when absent.
+ * Creates the books of a store's accounts. `ready` resolves once the store can be used.
+ * @param billing Billing mode of accounts without their own. Default prepaid.
  */
 export function accountBooksOf(
   store: GatewayStore,
@@ -248,14 +248,14 @@ export function accountBooksOf(
   }
 }
 
-/** A line with the request of its hold, as records of usage name it. */
+/** Returns a line with the request of its hold, like usage records. */
 function ofRequest(entry: LedgerEntry): LedgerEntry {
   return entry.holdId === undefined ? entry : { ...entry, holdId: requestOfHold(entry.holdId) }
 }
 
 /**
- * First and last moment of a UTC month.
- * @throws GatewayError `invalid_request` for what is none.
+ * Returns the first moment of a UTC month and of the next.
+ * @throws GatewayError `invalid_request` for an invalid month.
  */
 export function monthOf(month: string): { readonly fromMs: number; readonly untilMs: number } {
   const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(month) ?? []
@@ -266,21 +266,21 @@ export function monthOf(month: string): { readonly fromMs: number; readonly unti
   return { fromMs: Date.UTC(Number(year), Number(number) - 1), untilMs: Date.UTC(Number(year), Number(number)) }
 }
 
-/** @throws RangeError for what no adjustment can have. */
+/** @throws RangeError for an invalid amount of an adjustment. */
 function adjustmentOf(amount: string): bigint {
   const nanoDollars = parseSignedDollars(amount)
   assertAdjustment(nanoDollars)
   return nanoDollars
 }
 
-/** @throws RangeError for what no refund can have. */
+/** @throws RangeError for an invalid amount of a refund. */
 function refundOf(amount: string): bigint {
   const nanoDollars = parseDollars(amount)
   if (nanoDollars === 0n) throw new RangeError('a refund must be above zero')
   return nanoDollars
 }
 
-/** An id that was used before is told with its name, whatever else is refused as it comes. */
+/** Names the parameter in the error if an id was used before. Other errors are passed on. */
 async function named<Value>(param: string, run: () => MaybePromise<Value>): Promise<Value> {
   try {
     return await run()

@@ -4,28 +4,28 @@ import type { SpendingCap } from '../stores/principal.ts'
 import { dayName, type SpendingCounts, spendingAt, spendingPeriod, spentOf } from '../stores/spending.ts'
 import { administer } from './administer.ts'
 
-/** What counts against caps, in nano-dollars: charges, less refunds, and open holds. */
+/** Amounts that count against caps, in nano-dollars: charges minus refunds, plus open holds. */
 export interface Spent {
-  /** Spent on the UTC day. */
+  /** Amount of the UTC day. */
   readonly day: bigint
-  /** Spent in the UTC month. */
+  /** Amount of the UTC month. */
   readonly month: bigint
-  /** Undefined: no cap. */
+  /** Spending cap, if any. */
   readonly cap: SpendingCap | undefined
-  /** What the cap still allows, never negative; undefined without a cap. */
+  /** Rest of the cap, never negative; `undefined` without a cap. */
   readonly left: bigint | undefined
 }
 
-/** What an account and its keys have spent today and in this month, and of which caps. */
+/** Spending of an account and its keys today and in this month, with the rest of their caps. */
 export interface AccountSpending extends Spent {
   readonly accountId: string
-  /** UTC, `2026-11-22`. */
+  /** Date in UTC: `2026-11-22`. */
   readonly date: string
   /** Keys of the account, oldest first, revoked ones included. */
   readonly keys: readonly (Spent & { readonly keyId: string; readonly label: string })[]
 }
 
-/** Reads what counts against the caps of an account and its keys; undefined when there is no such account. */
+/** Returns the amounts that count against the caps of an account and its keys, or `undefined` if there is no such account. */
 export function readSpending(
   store: GatewayStore,
   clock: Clock,
@@ -41,7 +41,7 @@ export function readSpending(
       keys.map(({ id }) => id),
     )
     if (stored === undefined) return undefined
-    // Clocks may differ: a day in which something was counted has begun.
+    // Clocks may differ. A day has begun if anything was counted in it.
     const period = Math.max(spendingPeriod(clock.now()), stored.account.period)
     return {
       accountId,

@@ -2,7 +2,7 @@ import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { AccountStorage } from '../stores/stored-bounds.ts'
 import { STORED_KINDS, type StoredKind } from '../stores/stored-usage.ts'
 
-/** Bounds of what one account may have stored of a kind. */
+/** Limits of one account's stored objects of a kind. */
 export interface StoredBound {
   /** Maximum number of objects. */
   readonly count?: number | undefined
@@ -10,7 +10,7 @@ export interface StoredBound {
   readonly byteLength?: number | undefined
 }
 
-/** Bounds of what one account may have stored. An omitted kind or bound has its default. */
+/** Limits of one account's stored objects. An omitted kind or limit has its default. */
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
 const KIND_MEMBERS = {
@@ -24,7 +24,7 @@ const KIND_MEMBERS = {
 const BOUND_MEMBERS = { count: true, byteLength: true } as const
 
 /**
- * Checks the bounds and fills in the defaults.
+ * Checks the limits and fills in the defaults.
  * @throws TypeError naming the member.
  */
 export function accountStorageOf(options: AccountStorageOptions | undefined): AccountStorage {

@@ -18,13 +18,13 @@ import { type AccountSpending, readSpending } from './account-spending.ts'
 import { administer, checkArgument, checkId, checkReason, checkSpendingCap, noSuchAccount } from './administer.ts'
 import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
 
-/** A page of accounts. */
+/** Selects a page of accounts. */
 export interface AccountsPageOptions {
-  /** Only ids that contain it. */
+  /** Text that the id must contain. */
   readonly search?: string | undefined
-  /** `next` of the page before. */
+  /** Value of `next` on the previous page. */
   readonly cursor?: string | undefined
-  /** 1 to 1,000; default 100. */
+  /** Maximum number of accounts per page, from 1 to 1,000. Default 100. */
   readonly limit?: number | undefined
 }
 
@@ -34,58 +34,61 @@ const ACCOUNTS_PAGE_OPTIONS = {
   limit: true,
 } satisfies MemberNames<AccountsPageOptions>
 
-/** Accounts in the order of their ids. */
+/** Page of accounts. */
 export interface AccountsPage {
-  /** In the order of their ids. */
+  /** Accounts, ordered by id. */
   readonly accounts: readonly Account[]
-  /** Undefined: there are no more. */
+  /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
 
 /** Administration of accounts, for the host's own code. Every method throws a GatewayError, or a TypeError for an unknown member. */
 export interface Accounts extends AccountBooks {
-  /** Makes an account, or gives the existing one of that id. */
+  /** Creates an account, or returns the existing account with that id. */
   create(account?: Partial<NewAccount>): Promise<Account>
   /**
-   * Changes tier, cap, name, plan, billing or credit limit; `null` takes a value away. Undefined when there is no such account. In
-   * force everywhere within 5 seconds.
-   * @throws GatewayError `invalid_request` for a plan that `createGateway` does not have, or an amount that no store can keep.
+   * Changes tier, cap, name, plan, billing or credit limit; `null` removes a value. Takes effect everywhere within 5 seconds. Returns
+   * `undefined` if there is no such account.
+   * @throws GatewayError `invalid_request` for a plan that `createGateway` does not have, or an amount that no store can store.
    */
   update(accountId: string, change: AccountUpdate): Promise<Account | undefined>
   /**
-   * Refuses the account's calls from now on with 403 `account_frozen`, without billing within 5 seconds; calls in progress end and
-   * are charged. Freezing again changes the reason, and keeps the time. Undefined when there is no such account.
+   * Rejects the account's calls with 403 `account_frozen`, without billing, everywhere within 5 seconds. Calls in progress end and
+   * are charged. Freezing again changes the reason and keeps the time. Returns `undefined` if there is no such account.
    */
   freeze(accountId: string, options: { readonly reason: string }): Promise<Account | undefined>
-  /** Accepts the account's calls again, everywhere within 5 seconds. Undefined when there is no such account. */
+  /** Accepts the account's calls again, everywhere within 5 seconds. Returns `undefined` if there is no such account. */
   unfreeze(accountId: string): Promise<Account | undefined>
-  /** Balance, held and owed money in nano-dollars, and what is set for it. Undefined when there is no such account. */
+  /**
+   * Returns an account with its balance, held and owed money in nano-dollars, and its settings, or `undefined` if there is no such
+   * account.
+   */
   get(accountId: string): Promise<Account | undefined>
-  /** What an account and its keys have spent today and in this month (UTC). Undefined when there is no such account. */
+  /** Returns the spending of an account and its keys today and in this month (UTC), or `undefined` if there is no such account. */
   spending(accountId: string): Promise<AccountSpending | undefined>
   /**
-   * A page of the accounts, by id.
-   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   * Lists a page of accounts, ordered by id.
+   * @throws GatewayError `invalid_request` for an invalid limit or cursor.
    */
   list(options?: AccountsPageOptions): Promise<AccountsPage>
   /**
    * Adds money.
-   * @param amount decimal dollars, such as `"25.00"`.
-   * @param options `creditId` makes it idempotent: a payment provider's event id, for instance. `expiresAtMs`: Unix
-   *   milliseconds from which it cannot be spent any more; the credit that expires first is spent first.
-   * @returns false when that `creditId` was credited before.
-   * @throws GatewayError `invalid_request` for a bad amount or id, an unknown account, or an expiry that is not in the future.
+   * @param amount Decimal dollars, such as `"25.00"`.
+   * @param options `creditId` makes the credit idempotent, for instance the event id of a payment provider. `expiresAtMs` is the time
+   *   in Unix milliseconds after which it cannot be spent; credits that expire first are spent first.
+   * @returns false if that `creditId` was credited before.
+   * @throws GatewayError `invalid_request` for an invalid amount or id, an unknown account, or an expiry that is not in the future.
    */
   credit(
     accountId: string,
     amount: string,
     options?: { readonly creditId?: string; readonly description?: string; readonly expiresAtMs?: number | undefined },
   ): Promise<boolean>
-  /** Journal lines, newest first. */
+  /** Returns journal lines, newest first. */
   ledger(accountId: string, options?: { readonly limit?: number }): Promise<readonly LedgerEntry[]>
 }
 
-/** What `update` may change. */
+/** Members that `update` can change. */
 export type AccountUpdate = Omit<AccountChange, 'frozen'>
 
 const { id: _, ...CHANGEABLE_MEMBERS } = NEW_ACCOUNT_MEMBERS
@@ -98,16 +101,16 @@ const CREDIT_OPTIONS = {
 const FREEZE_OPTIONS = { reason: true } as const
 const LEDGER_OPTIONS = { limit: true } as const
 
-/** What the gateway knows about accounts besides its store. */
+/** Facts about accounts that the store does not have. */
 export interface AccountsSetting {
-  /** Names of the plans; undefined: unknown here, so that every name is accepted. */
+  /** Names of the plans. If omitted, every name is accepted. */
   readonly plans?: Pick<ReadonlySet<string>, 'has'>
   readonly onFrozen?: (accountId: string, reason: string) => void
-  /** Of accounts that do not say so themselves; prepaid when absent. */
+  /** Billing mode of accounts without their own. Default prepaid. */
   readonly billing?: BillingMode
 }
 
-/** Makes the administration of a store's accounts. `ready` resolves once the store can be used. */
+/** Creates the administration of a store's accounts. `ready` resolves once the store can be used. */
 export function accountsOf(
   store: GatewayStore,
   clock: Clock,
@@ -133,7 +136,7 @@ export function accountsOf(
       return administer(ready, () => {
         const id = account.id ?? ids.next('acct')
         if (typeof id !== 'string' || id === '')
-          throw new GatewayError('invalid_request', { message: 'id must be a text that is not empty', param: 'id' })
+          throw new GatewayError('invalid_request', { message: 'id must be a non-empty string', param: 'id' })
         check(account)
         return store.ledger.createAccount({ ...account, id }, clock.now())
       })
@@ -199,13 +202,13 @@ export function accountsOf(
   }
 }
 
-/** @throws RangeError for an expiry that is over or no time. */
+/** @throws RangeError for an expiry that is in the past or invalid. */
 function assertFuture(expiresAtMs: number | undefined, nowMs: number): void {
   if (expiresAtMs === undefined || (expiresAtMs > nowMs && expiresAtMs <= 8_640_000_000_000_000)) return
   throw new RangeError(`a credit must expire in the future, not at ${expiresAtMs}`)
 }
 
-/** @throws RangeError for what no account can be credited with. */
+/** @throws RangeError for an invalid amount of a credit. */
 function amountOf(amount: string): bigint {
   const nanoDollars = parseDollars(amount)
   assertAmount(nanoDollars)

@@ -5,8 +5,8 @@ import type { SpendingCap } from '../stores/principal.ts'
 
 /**
  * Runs one call of the management API once the store is open.
- * @throws GatewayError `invalid_request` for an argument that the store refuses with a `RangeError`; `store_unavailable` for
- *   every other error of the store, which is its `cause`.
+ * @throws GatewayError `invalid_request` if the store rejects an argument with a `RangeError`; `store_unavailable` for every other
+ *   error of the store, which is its `cause`.
  */
 export async function administer<Value>(ready: () => Promise<void>, call: () => MaybePromise<Value>): Promise<Value> {
   await ready()
@@ -21,7 +21,7 @@ export async function administer<Value>(ready: () => Promise<void>, call: () => 
 
 /**
  * Runs a check of one argument.
- * @throws GatewayError `invalid_request` with `param` where the check throws a `RangeError`.
+ * @throws GatewayError `invalid_request` with `param` if the check throws a `RangeError`.
  */
 export function checkArgument<Value>(param: string, check: () => Value): Value {
   try {
@@ -32,7 +32,7 @@ export function checkArgument<Value>(param: string, check: () => Value): Value {
   }
 }
 
-/** @throws GatewayError `invalid_request` for an amount that no store can keep, and a period that there is not. */
+/** @throws GatewayError `invalid_request` for an amount that no store can store, or an unknown period. */
 export function checkSpendingCap(cap: SpendingCap | null | undefined): void {
   if (cap == null) return
   checkArgument('spendingCap', () => assertAmount(cap.amount))
@@ -43,14 +43,14 @@ export function checkSpendingCap(cap: SpendingCap | null | undefined): void {
   })
 }
 
-/** @throws GatewayError `invalid_request` for an overlap that is negative or not finite. */
+/** @throws GatewayError `invalid_request` if the overlap is negative or not finite. */
 export function checkOverlap(overlapMs: number): void {
   if (overlapMs >= 0 && Number.isFinite(overlapMs)) return
   const message = `overlapMs must be a number of at least 0, not ${overlapMs}`
   throw new GatewayError('invalid_request', { message, param: 'overlapMs' })
 }
 
-/** The error for an account that does not exist. */
+/** Creates the error for an account that does not exist. */
 export function noSuchAccount(accountId: string, cause?: unknown): GatewayError {
   const message = `there is no account ${JSON.stringify(accountId)}`
   return new GatewayError('invalid_request', { message, param: 'accountId', cause })
@@ -58,7 +58,7 @@ export function noSuchAccount(accountId: string, cause?: unknown): GatewayError 
 
 const MAX_REASON_LENGTH = 500
 
-/** @throws GatewayError `invalid_request` for a reason that is missing, empty, too long, or more than one line. */
+/** @throws GatewayError `invalid_request` if the reason is missing, empty, too long, or more than one line. */
 export function checkReason(reason: string): void {
   if (typeof reason === 'string' && reason !== '' && reason.length <= MAX_REASON_LENGTH && !/\p{Cc}/u.test(reason))
     return
@@ -66,7 +66,7 @@ export function checkReason(reason: string): void {
   throw new GatewayError('invalid_request', { message, param: 'reason' })
 }
 
-/** @throws GatewayError `invalid_request` for an id that not every store can keep. */
+/** @throws GatewayError `invalid_request` if not every store can store the id. */
 export function checkId(param: string, id: string): void {
   if (/^[\x21-\x7e]{1,200}$/.test(id)) return
   const message = `${param} must be 1 to 200 printable ASCII characters without spaces`

@@ -8,13 +8,13 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import { administer } from './administer.ts'
 import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
-/** Which page of the audit to list. */
+/** Selects a page of the audit. */
 export interface AuditPageOptions {
-  /** Id of what was changed. If omitted, all changes are listed. */
+  /** Id of the changed object. If omitted, all changes are listed. */
   readonly subject?: string | undefined
   /** First time in Unix milliseconds, inclusive. */
   readonly fromMs?: number | undefined
-  /** Time in Unix milliseconds before which the changes were made. */
+  /** End of the range in Unix milliseconds, exclusive. */
   readonly untilMs?: number | undefined
   /** `next` of the previous page. */
   readonly cursor?: string | undefined

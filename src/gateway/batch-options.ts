@@ -5,19 +5,22 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 
 /** Options of files and batches. */
 export interface BatchOptions {
-  /** Where the bytes of files are kept: `directoryBlobs`, or one of the host's own. Default: the gateway's store. */
+  /** Store for the bytes of files: `directoryBlobs`, or one of the host. Defaults to the gateway's store. */
   readonly blobs?: BlobStore | undefined
-  /** Largest file. Default 209,715,200 (200 MiB). */
+  /** Maximum size of a file in bytes. Default 209,715,200 (200 MiB). */
   readonly maxFileBytes?: number | undefined
-  /** How many days a file is kept whose caller does not say less. Default 30; at least 1. */
+  /** How many days a file is kept unless its caller requests less. At least 1; default 30. */
   readonly retentionDays?: number | undefined
-  /** Most requests of one batch. Default 50,000. */
+  /** Maximum number of requests in one batch. Default 50,000. */
   readonly maxRequests?: number | undefined
-  /** Most batches of an account that have not ended. Default 10. */
+  /** Maximum number of unfinished batches of an account. Default 10. */
   readonly maxOpenBatches?: number | undefined
-  /** Requests of one batch that one process makes at the same time, within the caller's limits. Default 8. */
+  /** Maximum number of requests of one batch that a process runs at the same time, within the caller's limits. Default 8. */
   readonly requestsAtOnce?: number | undefined
-  /** Are batches given to vendors that have a batch API, at their price of batches? Default true; false: their requests are ordinary calls. */
+  /**
+   * Whether to submit batches to the batch API of vendors that have one, at batch prices. If false, requests are sent as ordinary
+   * calls. Default true.
+   */
   readonly native?: boolean | undefined
 }
 
@@ -34,8 +37,8 @@ const BATCH_OPTIONS = {
 const DAY_MS = 24 * 60 * 60_000
 
 /**
- * The settings that these options describe; undefined: there are neither files nor batches.
- * @throws TypeError naming the option, and for a store that cannot keep them.
+ * Returns the settings of these options, or `undefined` if there are neither files nor batches.
+ * @throws TypeError naming the option, or if the store does not support batches.
  */
 export function batchSettingsOf(options: BatchOptions | undefined, store: GatewayStore): BatchSettings | undefined {
   if (options === undefined) return undefined

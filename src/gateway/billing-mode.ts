@@ -1,11 +1,11 @@
 import type { BillingMode } from '../stores/principal.ts'
 
-/** How a gateway bills: in one of the modes, or not at all. A mode alone, such as `'metered'`, is short for `{ mode: 'metered' }`. */
+/** Billing mode of a gateway, or `off`. A mode alone, such as `'metered'`, is short for `{ mode: 'metered' }`. */
 export type BillingOption = BillingMode | 'off' | { readonly mode: BillingMode | 'off' }
 
 const MODES: readonly unknown[] = ['prepaid', 'metered', 'off'] satisfies (BillingMode | 'off')[]
 
-/** @throws TypeError for an option that is none. */
+/** @throws TypeError for an invalid option. */
 export function billingModeOf(option: BillingOption | undefined): BillingMode | 'off' {
   const mode: unknown =
     option === undefined ? 'prepaid' : typeof option === 'object' && option !== null ? option.mode : option

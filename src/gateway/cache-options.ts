@@ -12,44 +12,48 @@ export type { CachePartition, CacheRule, CacheStats } from '../pipeline/cache/an
 
 /** Options of the response cache. */
 export interface CacheOptions {
-  /** Where answers are kept. Default: `memoryCache()`, 64 MiB in this process. */
+  /** Store of the answers. Default: `memoryCache()`, 64 MiB in this process. */
   readonly store?: ResponseCache | undefined
-  /** Requests that are answered from the cache without asking for it. Default: one rule, for all that are deterministic; `[]`: none. */
+  /**
+   * Requests that are answered from the cache even if they do not request it. By default one rule covers all deterministic requests;
+   * `[]` covers none.
+   */
   readonly rules?: readonly CacheRule[] | undefined
   /**
-   * `may-ask`: the headers `x-signalbox-cache` and `x-signalbox-cache-ttl` of callers count, also for requests that no rule covers.
-   * Default `ignored`.
+   * With `may-ask`, the headers `x-signalbox-cache` and `x-signalbox-cache-ttl` of callers apply, also to requests that no rule
+   * covers. Default `ignored`.
    */
   readonly callers?: 'may-ask' | 'ignored' | undefined
   /**
-   * Who shares answers: `account` (default), `key`, or `user`, the end user of an account; a request without one is not cached then.
+   * Who shares answers: `account` (default), `key`, or `user`, which is an end user of an account. With `user`, requests without an
+   * end user are not cached.
    */
   readonly partition?: CachePartition | undefined
   /** How long an answer is fresh, in milliseconds. Default 300,000. */
   readonly ttlMs?: number | undefined
-  /** Longest time that a caller may ask for, in milliseconds. Default 86,400,000, which is the most. */
+  /** Maximum time that a caller can request, in milliseconds. Default and maximum 86,400,000. */
   readonly maxTtlMs?: number | undefined
-  /** For how long after that an answer is given when no vendor answers, in milliseconds. Default 0: never; at most 86,400,000. */
+  /** How long a stale answer may be returned if no vendor answers, in milliseconds. Default 0 (never); at most 86,400,000. */
   readonly staleIfErrorMs?: number | undefined
-  /** Do equal requests at the same time in one process ask a vendor once? Whole answers only. Default true. */
+  /** Whether equal requests at the same time in one process share one vendor call. Applies only to whole answers. Default true. */
   readonly collapse?: boolean | undefined
 }
 
-/** Which answers are cleared. */
+/** Selects the answers to clear. */
 interface CacheScope {
-  /** Default: all accounts. */
+  /** Account whose answers are cleared. By default all accounts. */
   readonly account?: string
 }
 
-/** What a host may do with the cache. */
+/** Operations of the host on the cache. */
 export interface CacheControl {
   /**
-   * Makes all answers of an account unreachable, or without an account those of all: at once in this process, within a second in
-   * others. Without a cache nothing happens.
+   * Makes all answers of an account unreachable, or those of all accounts: immediately in this process, and within a second in
+   * others. Without a cache it has no effect.
    * @throws GatewayError `store_unavailable` if the cache cannot be reached.
    */
   clear(scope?: CacheScope): Promise<void>
-  /** What the cache has done in this process; zeros without one. */
+  /** Returns the counts of the cache in this process; zeros without a cache. */
   stats(): Readonly<CacheStats>
 }
 
@@ -78,7 +82,7 @@ const CLEAR_OPTIONS = { account: true } satisfies MemberNames<CacheScope>
 const PARTITIONS: readonly unknown[] = [undefined, 'account', 'key', 'user'] satisfies (CachePartition | undefined)[]
 
 /**
- * The cache that these options describe; undefined: none.
+ * Returns the cache of these options, or `undefined` if there is none.
  * @throws TypeError naming the option.
  */
 export function answerCacheOf(
@@ -102,13 +106,12 @@ export function answerCacheOf(
   if (staleIfErrorMs !== 0) checkTime('cache.staleIfErrorMs', staleIfErrorMs, DAY_MS)
   checkRules(rules, maxTtlMs, endpoints)
   if (rules.length === 0 && callers === 'ignored')
-    fail("cache: without rules nothing is cached, unless callers are given leave by callers: 'may-ask'")
+    fail("cache: nothing is cached without rules. Add a rule, or set callers: 'may-ask'")
   const times = { ttlMs, maxTtlMs, staleIfErrorMs }
   const fingerprint = (endpoint: Endpoint): string => hooks?.of(endpoint)?.fingerprint ?? ''
   return new AnswerCache({ store, rules, callers, partition, collapse, fingerprint, ...times })
 }
 
-/** What a host may do with the cache of a gateway. */
 export function cacheControlOf({ cache, clock }: PipelineContext): CacheControl {
   return {
     async clear(scope = {}) {
@@ -135,7 +138,7 @@ function checkRules(rules: readonly CacheRule[], maxTtlMs: number, endpoints: re
     checkMembers(rule, RULE_MEMBERS, OWNER, at)
     const { endpoints: ids = [], models = [], sampling, partition, ttlMs } = rule as CacheRule
     for (const id of listOf(`${at}.endpoints`, ids))
-      if (!known.includes(id)) fail(`${at}.endpoints: ${JSON.stringify(id)} is none of ${known.join(', ')}`)
+      if (!known.includes(id)) fail(`${at}.endpoints: ${JSON.stringify(id)} must be one of ${known.join(', ')}`)
     for (const id of listOf(`${at}.models`, models))
       if (id.split('*').length > 2) fail(`${at}.models: ${JSON.stringify(id)} has more than one *`)
     if (sampling !== undefined && sampling !== 'deterministic' && sampling !== 'any')
@@ -152,7 +155,8 @@ function cacheableIds(endpoints: readonly Endpoint[]): readonly string[] {
 }
 
 function listOf(name: string, value: unknown): readonly string[] {
-  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) fail(`${name} must be a list of texts`)
+  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string'))
+    fail(`${name} must be a list of strings`)
   return value as readonly string[]
 }
 

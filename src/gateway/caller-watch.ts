@@ -2,13 +2,13 @@ import type { Timer } from '../core/clock.ts'
 import { type CallerWork, factsOfCaller, refusalOf } from '../pipeline/caller-rights.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 
-/** Interval of the checks. With the time for which keys are cached it is less than 5 seconds. */
+/** Interval of the checks. Together with the time that keys are cached, it is below 5 seconds. */
 const CHECK_INTERVAL_MS = 2_000
 
 /** Maximum number of callers whose keys are read at the same time. */
 const READ_BATCH_SIZE = 32
 
-/** Something that works for callers. */
+/** Source of work for callers. */
 export interface WorkSource {
   /** Number of entries, including those whose caller is not known yet. If omitted, `work` returns all of them. */
   readonly size?: number
@@ -16,8 +16,8 @@ export interface WorkSource {
 }
 
 /**
- * Ends the work of callers whose key was revoked, has expired or lost a scope, or whose account was frozen or removed. It reads
- * the store only while there is work.
+ * Ends the work of callers whose key was revoked, has expired or lost a scope, or whose account was frozen or removed. Reads the
+ * store only while there is work.
  */
 export class CallerWatch {
   readonly #context: PipelineContext

@@ -58,7 +58,7 @@ export class CatalogInForce {
 
   /**
    * Replaces the snapshot.
-   * @throws TypeError for a snapshot that is older than the one in force, or that yields no catalog or prices. Everything stays then.
+   * @throws TypeError if the snapshot is older than the one in force, or yields no catalog or prices. Nothing changes then.
    */
   take(snapshot: Snapshot): void {
     if (snapshot.date < this.#snapshot.date)
@@ -66,7 +66,7 @@ export class CatalogInForce {
         `date: ${snapshot.date} is older than ${this.#snapshot.date}, the date of the catalog in force`,
       )
     const catalog = this.#catalogOf(snapshot)
-    // Every model is read here, so that a fault shows before anything is replaced.
+    // Every model is read here, so that an error occurs before anything is replaced.
     catalog.list()
     this.#prices = this.#ofCatalog?.forCatalog(catalog)
     this.#catalog = catalog

@@ -1,11 +1,11 @@
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { egressRoute } from '../transport/egress-route.ts'
 
-/** Where a gateway finds newer models and list prices than those of the package. */
+/** Source of newer models and list prices than those of the package. */
 export interface CatalogOptions {
   /**
-   * Path, or http(s) address, of a snapshot that `signalbox catalog update --snapshot` wrote. It is read at start, before the first
-   * request, and every `refreshMs`.
+   * Path, or http(s) URL, of a snapshot that `signalbox catalog update --snapshot` wrote. It is read at start, before the first
+   * request, and at every interval of `refreshMs`.
    */
   readonly from: string
   /** Interval of the search for a newer snapshot, in milliseconds. Default 600,000. */
@@ -18,12 +18,12 @@ const CATALOG_OPTIONS = { from: true, refreshMs: true, proxy: true } satisfies M
 
 /** Catalog in force. */
 export interface CatalogState {
-  /** Day of the vendors' models and list prices: `2026-07-02`. */
+  /** Date of the vendors' models and list prices: `2026-07-02`. */
   readonly date: string
   readonly ageDays: number
   /** Whether the catalog is older than 60 days. */
   readonly isOld: boolean
-  /** Why the last load failed; `undefined` if it did not. */
+  /** Reason why the last load failed, or `undefined` if it succeeded. */
   readonly error: string | undefined
 }
 
@@ -45,7 +45,7 @@ export function checkCatalog(options: CatalogOptions | undefined, owner: string)
   egressRoute({ proxy })
 }
 
-/** Whether a source is an address, and not a path. */
+/** Whether a source is a URL, and not a path. */
 export function isAddress(from: string): boolean {
   return /^https?:\/\//i.test(from)
 }

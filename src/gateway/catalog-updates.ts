@@ -9,7 +9,7 @@ import type { CatalogInForce } from './catalog-in-force.ts'
 import { type CatalogOptions, type CatalogState, DEFAULT_REFRESH_MS, isAddress } from './catalog-options.ts'
 import { fetchText } from './fetch-text.ts'
 
-/** Largest snapshot, in bytes. */
+/** Maximum size of a snapshot, in bytes. */
 export const MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
 
 /** Loads newer snapshots into a gateway, on request and at an interval. If a load fails, the catalog in force stays. */
@@ -18,7 +18,7 @@ export class CatalogUpdates {
   readonly #inForce: CatalogInForce
   readonly #options: Partial<CatalogOptions>
   #error: string | undefined
-  /** Hash of the content in force, which is not taken again. */
+  /** Hash of the content in force, which is not loaded again. */
   #taken: string | undefined
   #timer: Timer | undefined
   #isClosed = false
@@ -41,14 +41,14 @@ export class CatalogUpdates {
     await this.#refresh()
     const { date, ageDays, isOld } = this.state()
     if (!isOld || !this.#inForce.isUsed) return
-    // No event: hosts compare events in tests, which must not fail because time passed.
+    // Emits no event: hosts compare events in tests, which must not fail because time passed.
     const told = `the catalog of models and list prices is more than ${MAX_CATALOG_AGE_DAYS} days old; update signalbox, or set the option catalog`
     this.#context.logger.warn(told, { date, ageDays })
   }
 
   async #refresh(): Promise<void> {
     const { from, refreshMs = DEFAULT_REFRESH_MS } = this.#options
-    // A warning has reported why it failed.
+    // `#load` has already logged why it failed.
     if (from !== undefined) await this.#load(from).catch(() => undefined)
     if (from === undefined || this.#isClosed) return
     this.#timer?.cancel()
@@ -102,7 +102,7 @@ export class CatalogUpdates {
   }
 }
 
-/** The source without a query, user or password, which may be secret. */
+/** Returns the source without a query, user or password, which may be secret. */
 function nameOf(from: string): string {
   if (!isAddress(from) || !URL.canParse(from)) return from
   const { origin, pathname } = new URL(from)

@@ -25,7 +25,7 @@ import { asksGatewayKeys } from './sign-in.ts'
 import { spendingThresholdsOf } from './spending-thresholds.ts'
 
 /**
- * Checks options at start, so that a configuration mistake fails then and not at the first request.
+ * Checks options at start, so that a configuration error is found before the first request.
  * @throws TypeError naming the option.
  */
 export function checkOptions(options: GatewayOptions): void {
@@ -52,7 +52,7 @@ export function checkOptions(options: GatewayOptions): void {
   }
   if (options.authenticate !== undefined && options.keys !== undefined && !asksGatewayKeys(options.authenticate)) {
     throw new TypeError(
-      'createGateway: keys has no effect beside an authenticate that does not ask for them; give one of them, or firstOf(authenticate, gatewayKeys())',
+      'createGateway: keys has no effect with an authenticate that does not check them. Remove one, or use firstOf(authenticate, gatewayKeys())',
     )
   }
   const { unpricedFeatures = [] } = options
@@ -65,7 +65,7 @@ export function checkOptions(options: GatewayOptions): void {
   const accounts = new Map<string, string>()
   for (const { key, account } of options.keys ?? []) {
     if (typeof key !== 'string' || key === '')
-      throw new TypeError('createGateway: every key must be a text that is not empty')
+      throw new TypeError('createGateway: every key must be a non-empty string')
     if (typeof account !== 'string' || account === '') throw new TypeError('createGateway: every key needs an account')
     if ((accounts.get(key) ?? account) !== account)
       throw new TypeError(`createGateway: the same key is listed for the accounts ${accounts.get(key)} and ${account}`)
@@ -106,7 +106,7 @@ const OWNER = 'createGateway'
 const USAGE_MEMBERS = { retention: true } satisfies MemberNames<Exclude<GatewayOptions['usage'], 'off' | undefined>>
 const BILLING_MEMBERS = { mode: true } satisfies MemberNames<Extract<BillingOption, object>>
 
-/** Refuses members that do not exist, wherever they stand: each would be an option that is set and has no effect. */
+/** Rejects unknown members at any level: such an option would have no effect. */
 function checkNames(options: GatewayOptions): void {
   const { billing, usage, keys, timeouts, responses, models, vendors, promptCaching } = options
   if (promptCaching !== undefined && promptCaching !== 'auto' && promptCaching !== 'off')
@@ -134,13 +134,13 @@ function checkNames(options: GatewayOptions): void {
   }
 }
 
-/** Ids of endpoints, those of shapes among them, and the one that stands for all others. */
+/** Ids of endpoints, including those of shapes, and `default` for all others. */
 function disconnectNames({ endpoints = [] }: GatewayOptions): Readonly<Record<string, true>> {
   const shapes = [...ENDPOINTS, ...endpoints].flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
   return Object.fromEntries(['default', ...shapes.map(({ id }) => id)].map((id) => [id, true]))
 }
 
-/** A misspelt policy would be that of no endpoint, and calls whose caller has left would be cancelled. */
+/** A misspelt policy would apply to no endpoint, and calls of disconnected callers would be cancelled. */
 function checkDisconnect(options: GatewayOptions): void {
   const { disconnect = 'cancel' } = options
   if (typeof disconnect === 'object') checkMembers(disconnect, disconnectNames(options), OWNER, 'disconnect')
@@ -153,19 +153,19 @@ function checkDisconnect(options: GatewayOptions): void {
       )
 }
 
-/** Is any endpoint's call read on after its caller has left? */
+/** Whether any endpoint continues calls of callers that have disconnected. */
 function mayDrain(disconnect: GatewayOptions['disconnect'] = 'cancel'): boolean {
   return typeof disconnect === 'string' ? disconnect === 'drain' : Object.values(disconnect).includes('drain')
 }
 
-/** A hold that expires under its call gives the money back while the call is still spending it. */
+/** A hold that expires before its call releases the money that the call is still spending. */
 function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: GatewayOptions): void {
   if (holdTtlMs === undefined || billingModeOf(billing) === 'off') return
   const longestMs =
     (timeouts?.totalMs ?? DEFAULT_TIMEOUTS.totalMs) + (mayDrain(disconnect) ? (drainMs ?? DEFAULT_DRAIN_MS) : 0)
   if (holdTtlMs > longestMs) return
   throw new TypeError(
-    `createGateway: holdTtlMs (${holdTtlMs}) must be above timeouts.totalMs, with drainMs where calls are drained (${longestMs}), so that no hold expires under its call`,
+    `createGateway: holdTtlMs (${holdTtlMs}) must be above timeouts.totalMs, plus drainMs if calls are drained (${longestMs}), so that no hold expires before its call ends`,
   )
 }
 
@@ -220,7 +220,7 @@ function checkResponses(responses: GatewayOptions['responses']): void {
     throw new TypeError(`createGateway: responses.stateSecret must have at least ${SHORTEST_STATE_SECRET} characters`)
 }
 
-/** Sums by day need a day to be complete, and a record must not go before it is in them. */
+/** Daily sums need a whole day of records, and a record must not be deleted before it is included in them. */
 function checkUsage(usage: GatewayOptions['usage']): void {
   if (usage === undefined || usage === 'off') return
   if (typeof usage !== 'object' || usage === null)

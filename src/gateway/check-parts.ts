@@ -4,7 +4,7 @@ import type { GatewayOptions } from './gateway-options.ts'
 
 const OWNER = 'createGateway'
 
-/** Methods that the gateway calls later: without them the first requests would fail, or events would be lost without a word. */
+/** Methods that the gateway calls later. If one is missing, the first requests would fail, or events would be lost silently. */
 const METHODS = {
   store: ['start', 'close'],
   rateLimiter: ['take', 'adjust'],
@@ -29,7 +29,7 @@ const OBSERVER_METHODS = Object.keys({
   ...{ runSend: true, attemptHeaders: true, store: true, event: true },
 } satisfies MemberNames<Observer>)
 
-/** What was probably meant where a part is another thing. */
+/** Likely intended value if a part has the wrong type. */
 const EXAMPLES: { readonly [Part in keyof typeof METHODS]?: string } = {
   store: "such as sqliteStore({ path: 'signalbox.db' })",
   rateLimiter: 'such as redisLimits({ client }).rateLimiter',
@@ -38,7 +38,7 @@ const EXAMPLES: { readonly [Part in keyof typeof METHODS]?: string } = {
 }
 
 /**
- * Checks what kind of thing each part of the options is: lists, flags, functions, and objects with methods. Absent ones are right.
+ * Checks the type of each part of the options: lists, flags, functions, and objects with methods. Omitted parts are valid.
  * @throws TypeError naming the part.
  */
 export function checkParts(options: GatewayOptions): void {
@@ -52,10 +52,10 @@ export function checkParts(options: GatewayOptions): void {
   for (const [index, endpoint] of options.endpoints?.entries() ?? [])
     if (typeof endpoint.id !== 'string' || typeof endpoint.path !== 'string' || typeof endpoint.parse !== 'function')
       throw new TypeError(
-        `${OWNER}: endpoints[${index}] must be an endpoint with id, path and parse, as defineEndpoint takes it`,
+        `${OWNER}: endpoints[${index}] must be an endpoint with id, path and parse, for example from defineEndpoint`,
       )
   for (const [index, observer] of options.observe?.entries() ?? []) checkObserver(observer, `observe[${index}]`)
-  // `'false'` of a variable would be true.
+  // The string `'false'` from a variable would count as true.
   const keys = (options.keys ?? []).map((key, index) => [`keys[${index}].namesEndUsers`, key.namesEndUsers] as const)
   for (const [name, flag] of [
     ...FLAGS.map((flag) => [flag, options[flag]] as const),
@@ -81,7 +81,7 @@ export function checkParts(options: GatewayOptions): void {
   }
 }
 
-/** One without a method of these would hear nothing. */
+/** An observer without any of these methods would receive nothing. */
 function checkObserver(observer: unknown, path: string): void {
   if (!isObject(observer)) throw new TypeError(`${OWNER}: ${path} must be an object`)
   const given = OBSERVER_METHODS.filter((name) => observer[name] !== undefined)
@@ -94,7 +94,7 @@ function checkVendor(vendor: unknown, path: string): void {
   if (typeof vendor === 'function')
     throw new TypeError(`${OWNER}: ${path} is a function; call it: ${vendor.name}({ apiKey })`)
   if (!isObject(vendor) || typeof vendor['id'] !== 'string' || !Array.isArray(vendor['apiKeys']))
-    throw new TypeError(`${OWNER}: ${path} must be a vendor, as the factories of vendors make it`)
+    throw new TypeError(`${OWNER}: ${path} must be a vendor from one of the factories`)
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -9,8 +9,8 @@ import {
 import { RATE_LIMITS_MEMBERS } from '../stores/rate-limiter.ts'
 
 /**
- * Checks a principal that the host has made: a misspelt member would take scopes or limits away without a word.
- * @param owner what the host has called or given, for the message: `authenticate`.
+ * Checks a principal from the host: a misspelt member would silently remove scopes or limits.
+ * @param owner Function or value of the host, for the message: `authenticate`.
  * @throws TypeError naming the member.
  */
 export function checkPrincipal(value: unknown, owner: string): asserts value is Principal {
@@ -25,8 +25,9 @@ export function checkPrincipal(value: unknown, owner: string): asserts value is 
   if (typeof accountId !== 'string' || accountId === '') fail('accountId', NOT_EMPTY)
   if (typeof keyId !== 'string' || keyId === '') fail('keyId', NOT_EMPTY)
   if (tier !== 'free' && tier !== 'paid') fail('tier', "must be 'free' or 'paid'")
-  if (tags !== undefined && !isTexts(tags)) fail('tags', 'must be a list of texts')
-  if (plan !== undefined && plan !== null && typeof plan !== 'string') fail('plan', 'must be a text, or null for none')
+  if (tags !== undefined && !isTexts(tags)) fail('tags', 'must be a list of strings')
+  if (plan !== undefined && plan !== null && typeof plan !== 'string')
+    fail('plan', 'must be a string, or null for none')
   if (endUser !== undefined && (typeof endUser !== 'string' || endUser === '')) fail('endUser', NOT_EMPTY)
   if (namesEndUsers !== undefined && typeof namesEndUsers !== 'boolean') fail('namesEndUsers', IS_BOOLEAN)
   if (isFrozen !== undefined && typeof isFrozen !== 'boolean') fail('isFrozen', IS_BOOLEAN)
@@ -34,8 +35,8 @@ export function checkPrincipal(value: unknown, owner: string): asserts value is 
     checkMembers(scopes, KEY_SCOPES_MEMBERS, owner, 'scopes')
     if (scopes === null) fail('scopes', 'must be an object')
     if (scopes.endpoints !== undefined && !isTexts(scopes.endpoints))
-      fail('scopes.endpoints', 'must be a list of texts')
-    if (scopes.models !== undefined && !isTexts(scopes.models)) fail('scopes.models', 'must be a list of texts')
+      fail('scopes.endpoints', 'must be a list of strings')
+    if (scopes.models !== undefined && !isTexts(scopes.models)) fail('scopes.models', 'must be a list of strings')
   }
   checkMembers(limits, RATE_LIMITS_MEMBERS, owner, 'limits')
   for (const [member, limit] of Object.entries(limits ?? {}))
@@ -50,7 +51,7 @@ export function checkPrincipal(value: unknown, owner: string): asserts value is 
   }
 }
 
-const NOT_EMPTY = 'must be a text that is not empty'
+const NOT_EMPTY = 'must be a non-empty string'
 const IS_BOOLEAN = 'must be true or false'
 
 function isTexts(value: unknown): boolean {

@@ -9,7 +9,7 @@ export interface CloseTimes {
 const CLOSE_OPTIONS = { drainMs: true, delayMs: true } as const
 const LONGEST_INTERVAL_MS = 2 ** 31 - 1
 
-/** @throws TypeError for an unknown option, and for what is no time. */
+/** @throws TypeError for an unknown option, or an invalid time. */
 export function closeTimes(given: CloseTimes): Required<CloseTimes> {
   checkMembers(given, CLOSE_OPTIONS, 'gateway.close')
   for (const [name, ms = 0] of Object.entries(given))

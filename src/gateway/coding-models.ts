@@ -4,8 +4,8 @@ import { listedFacts } from './listed-facts.ts'
 import { type ListContext, unavailableReasonBy, withVendorIds } from './model-list.ts'
 
 /**
- * A model as Codex reads it from `GET /v1/models?client_version=…` (github openai/codex, `openai_models.rs`). It refuses the whole
- * list if a member is missing that its version requires, so all members that any version requires are here.
+ * Model in the format that Codex reads from `GET /v1/models?client_version=…` (github openai/codex, `openai_models.rs`). Codex
+ * rejects the whole list if a member that its version requires is missing, so this type has all members that any version requires.
  */
 export interface CodingModel {
   readonly slug: string
@@ -16,11 +16,11 @@ export interface CodingModel {
   readonly shell_type: string
   readonly visibility: string
   readonly supported_in_api: boolean
-  /** The smallest stands first. */
+  /** Order in the list; the smallest number comes first. */
   readonly priority: number
   readonly availability_nux: null
   readonly upgrade: null
-  /** The system text of a session with the model, in place of the client's own. */
+  /** System prompt of a session with the model; it replaces the client's own. */
   readonly base_instructions: string
   readonly supports_reasoning_summaries: boolean
   readonly supports_reasoning_summary_parameter: boolean
@@ -46,7 +46,7 @@ const INSTRUCTIONS = [
   'Read the files that matter before you change them, and follow the conventions and the instruction files that you find there.',
   'Never guess the content of a file, a path or the result of a command: look, or run it.',
   'Make the smallest change that solves the task. Leave unrelated code alone, and never discard work that is not yours.',
-  "After a change run the project's own checks where there are any, and say plainly what you ran and what came of it.",
+  "After a change run the project's own checks where there are any, and say plainly what you ran and what the result was.",
   'Go on until the task is done. Ask only for decisions that belong to the user, and before anything that cannot be undone.',
   "Answer briefly, in the user's language. Name files by their path.",
 ].join('\n')
@@ -57,7 +57,7 @@ const REASONING_LEVELS = [
   { effort: 'high', description: 'Much reasoning, for hard tasks' },
 ] as const
 
-/** Longest output of a tool that the client sends back, in bytes. */
+/** Maximum size of a tool's output that the client sends back, in bytes. */
 const TOOL_OUTPUT_BYTES = 10_000
 
 /** Lists the models that a coding client can use: chat models that are available. */
@@ -71,7 +71,7 @@ export function codingModels(models: readonly CatalogModel[], context: ListConte
     const inputs = model.inputModalities ?? source.facts?.(model.vendor, model.upstream)?.inputModalities
     return codingModel(model, priority, {
       reasons: listedFacts(model, source).abilities?.includes('reasoning') === true,
-      // Text only where it is known: versions of the client know no other names than these two.
+      // Defaults to text only if the inputs are known. Versions of the client know only these two names.
       readsImages: inputs?.includes('image') !== false,
     })
   })
@@ -117,7 +117,7 @@ function codingModel(model: CatalogModel, priority: number, { reasons, readsImag
   }
 }
 
-/** The version of a list; equal lists have equal ones. */
+/** Returns the version of a list; equal lists have equal versions. */
 export function etagOf(list: unknown): string {
   return `"${createHash('sha256').update(JSON.stringify(list)).digest('base64url').slice(0, 22)}"`
 }

@@ -56,7 +56,7 @@ const DAY_MS = 24 * 60 * 60_000
 const DEFAULT_TASK_DEADLINE_MS = DAY_MS
 const DEFAULT_ANSWER_RETENTION_DAYS = 30
 
-/** Applies the defaults, once, and builds what the stages share. */
+/** Applies the defaults, once, and builds the context that the stages share. */
 export function contextOf(
   options: GatewayOptions,
   listeners = new EventListeners(options.onEvent, usableLogger(options.logger)),
@@ -151,7 +151,7 @@ export function contextOf(
     clientAddress: options.clientAddress,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
-    // Without billing it bounds claims of Idempotency-Keys alone, which no call may outlive.
+    // Without billing the time limits only claims of Idempotency-Keys, which no call may outlive.
     holdTtlMs: (billing === 'off' ? undefined : options.holdTtlMs) ?? defaultHoldTtlMs(timeouts.totalMs, drainMs),
     deadlines: new Deadlines(clock, timeouts.totalMs),
     silenceWatch: new SilenceWatch(clock),
@@ -204,7 +204,7 @@ export function contextOf(
 const STATE_SECRET_MISSING =
   'responses.stateSecret is not set, but several processes may share the store. Reasoning that callers carry in encrypted_content is lost at another process and after a restart. Set the same secret in all of them.'
 
-/** What observers may ask for. */
+/** State that observers can read. */
 function stateOf({ routes, retryBudget, settlementRetries, usage, clock }: PipelineContext): GatewayState {
   const nowMs = clock.now()
   return {

@@ -11,7 +11,7 @@ import { priceForTries } from '../pipeline/second-try.ts'
 import { estimateFor } from '../pipeline/usage-estimate.ts'
 import type { Principal } from '../stores/principal.ts'
 
-/** The highest cost of a request. */
+/** Maximum cost of a request. */
 export interface CostEstimate {
   /** Id of the endpoint: `chat`. */
   readonly endpoint: string
@@ -19,34 +19,33 @@ export interface CostEstimate {
   readonly model: string
   readonly billing: 'on' | 'off'
   readonly currency: 'USD'
-  /** Dollars that would be held, as a decimal string; null if billing is off. */
+  /** Amount to hold, in dollars as a decimal string, or `null` if billing is off. */
   readonly cost: string | null
-  /** The upper estimate behind the amount. */
+  /** Upper estimate of the usage that the amount is based on. */
   readonly usage: Usage
 }
 
-/** The same as callers read it, by `POST /v1/estimate` and with the header `x-signalbox-dry-run`. */
+/** Estimate that callers read, from `POST /v1/estimate` or with the header `x-signalbox-dry-run`. */
 export interface RequestEstimate extends Omit<CostEstimate, 'cost'> {
   readonly object: 'estimate'
-  /** Dollars that would be held at most, as a decimal string; null if billing is off. */
+  /** Maximum amount to hold, in dollars as a decimal string, or `null` if billing is off. */
   readonly held: string | null
-  /** It is an upper bound: what is charged is known at the end of a call. */
+  /** Always false, because the amount is an upper bound: the charge is known at the end of a call. */
   readonly exact: false
   /** Public ids of the models that may answer: the requested one, then its fallbacks in order. */
   readonly models: readonly string[]
 }
 
-/** A request to price without running it. */
+/** Request to price without running it. */
 export interface PricedRequest {
   /** Id of its endpoint, such as `chat`, `embeddings`, `images`, or its path. */
   readonly endpoint: string
-  /** The JSON body. */
   readonly body: unknown
 }
 
 /**
- * Computes the hold of a request. It is checked and priced like a real one, with the same errors, but takes nothing from a
- * limit, holds no money and reaches no vendor. A conversation that it continues is not looked up.
+ * Computes the hold of a request. The request is checked and priced like a real one, with the same errors, but it uses no limits,
+ * holds no money and calls no vendor. A conversation that it continues is not looked up.
  * @throws GatewayError `invalid_request` for an unknown endpoint, `model_not_priced`, and whatever checking the request throws.
  */
 export async function estimateCost(
@@ -60,8 +59,8 @@ export async function estimateCost(
 }
 
 /**
- * A request that is asked about, as if it had arrived.
- * @param header Of the caller's request; absent: it has none.
+ * Builds the request to estimate, as if it had arrived.
+ * @param header Reads a header of the caller's request. If omitted, there are no headers.
  * @throws GatewayError `invalid_request` for an unknown endpoint.
  */
 export function askedAbout(
@@ -93,7 +92,10 @@ function endpointNamed({ endpoints: { all } }: PipelineContext, name: string): E
   })
 }
 
-/** What a checked request would hold. @throws GatewayError `model_not_priced`, or `unsupported_parameter` for a part without a price. */
+/**
+ * Returns the hold of a checked request. @throws GatewayError `model_not_priced`, or `unsupported_parameter` for a part without a
+ * price.
+ */
 export function estimateOf(context: PipelineContext, parsed: Parsed): RequestEstimate {
   const { endpoint, chain } = parsed
   const model = chain[0]!

@@ -2,11 +2,11 @@ import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
 import { emitTo } from '../pipeline/pipeline-context.ts'
 
-/** Those who are told of the events of one gateway: its host, and handlers beside it while they listen. */
+/** Listeners to the events of one gateway: the host's, and those that handlers add. */
 export class EventListeners {
   readonly #logger: Logger
   #all: readonly EventListener[]
-  /** Tells all of them; undefined without listeners, so that no event need be made. */
+  /** Notifies all listeners; `undefined` without listeners, so that no event is created. */
   current: EventListener | undefined
 
   constructor(host: EventListener | undefined, logger: Logger) {
@@ -15,9 +15,9 @@ export class EventListeners {
     this.current = host
   }
 
-  /** @returns a function that ends it. */
+  /** @returns a function that removes the listener. */
   add(listener: EventListener): () => void {
-    // One listener may be added twice, and ends twice.
+    // The same function may be added twice, and each is removed separately.
     const added: EventListener = (event) => listener(event)
     this.#set([...this.#all, added])
     return () => this.#set(this.#all.filter((other) => other !== added))
@@ -29,7 +29,7 @@ export class EventListeners {
     this.current = listeners.length > 1 ? (event) => this.#tellEach(event) : only
   }
 
-  /** What one of them throws keeps nothing from the others. */
+  /** An error in one listener does not affect the others. */
   #tellEach(event: GatewayEvent): void {
     for (const listener of this.#all) emitTo(listener, this.#logger, event)
   }

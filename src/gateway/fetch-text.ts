@@ -5,7 +5,7 @@ import { joinChunks } from '../wire/join-chunks.ts'
 
 const FETCH_TIMEOUT_MS = 30_000
 
-/** How a document of the operator's is fetched. */
+/** Options of a download. */
 export interface FetchTextOptions {
   readonly transport: Transport
   readonly clock: Clock
@@ -14,8 +14,8 @@ export interface FetchTextOptions {
 }
 
 /**
- * Fetches a document of JSON by the transport of calls, which supports proxies. Redirects are not followed.
- * @throws Error for a status other than 2xx, more than `maxBytes`, and no complete answer within 30 seconds.
+ * Fetches a JSON document for the operator by the transport of calls, which supports proxies. Redirects are not followed.
+ * @throws Error for a status other than 2xx, more than `maxBytes`, or no complete answer within 30 seconds.
  */
 export async function fetchText(
   address: string,

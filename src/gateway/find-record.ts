@@ -1,44 +1,44 @@
 import type { UsageRecord } from '../usage/usage-record.ts'
 import type { UsageReports } from './usage.ts'
 
-/** Why a call may have no record, for those who look for one. */
+/** Reasons why a call may have no record. */
 export const NO_RECORD =
-  'calls that were refused before a vendor was asked have none: the access log and the event request-refused tell why; a task has one when it has ended'
+  'calls that were rejected before a vendor was called have none: the access log and the event request-refused contain the reason; a task has one when it has ended'
 
-/** Which record is looked for. */
+/** Record to find. */
 interface RecordSearch {
   /** Id of the request. */
   readonly id: string
-  /** When it ended, as a list of calls or of tasks says; undefined: it is looked for from the time in its id on. */
+  /** End of the request in Unix milliseconds, from a list of calls or tasks. If `undefined`, the search starts at the time in the id. */
   readonly endedAtMs: number | undefined
   readonly nowMs: number
 }
 
 type Records = Pick<UsageReports, 'records'>
 
-/** The time at which an id of ours was made; undefined for other ids, and for a time to come. */
+/** Returns the time at which the gateway created an id, or `undefined` for other ids and for a time in the future. */
 function madeAtMs(id: string, nowMs: number): number | undefined {
   const digits = /^[a-z]+_([0-9a-f]{12})[0-9a-f]{20}$/.exec(id)?.[1]
   const atMs = digits === undefined ? undefined : Number.parseInt(digits, 16)
   return atMs !== undefined && atMs <= nowMs ? atMs : undefined
 }
 
-/** A call ends so long after its id was made, at most; only a task lasts longer. */
+/** Maximum time from the creation of an id to the end of its call, in milliseconds. Only a task lasts longer. */
 const LONGEST_CALL_MS = 15 * 60_000
 
 /**
- * The store notes the end of a task so long after the task itself does, at most: the task has the time at which its vendor was asked, which
- * may take half a minute to answer.
+ * Maximum time from the end of a task to its record, in milliseconds. The task has the time at which its vendor was polled, and the
+ * answer may take half a minute.
  */
 const LATEST_END_MS = 60_000
 
-/** So much earlier where the clock of the store is behind that of the process. */
+/** Maximum lag of the store's clock behind the process, in milliseconds. */
 const CLOCKS_APART_MS = 1_000
 
-/** Most calls end in the first of the spans of time that are searched; each is twice as long as the one before. */
+/** Most calls end in the first time span. Each span is twice as long as the one before. */
 const FIRST_SPAN_MS = 1_000
 
-/** Records that are read for one search. */
+/** Maximum number of records that one search reads. */
 const MOST_READ = 10_000
 
 interface Span {
@@ -46,7 +46,7 @@ interface Span {
   readonly to: number
 }
 
-/** The record of one request: stores find records by account and time only. */
+/** Finds the record of one request. Stores can find records only by account and time. */
 export async function findRecord(
   usage: Records,
   { id, endedAtMs, nowMs }: RecordSearch,
@@ -61,11 +61,11 @@ export async function findRecord(
   return await firstOf(usage, id, { from: startedAtMs, to: startedAtMs + LONGEST_CALL_MS })
 }
 
-/** The record of that id which ended within a long span, looked for from its beginning on. */
+/** Returns the record with this id from a long time span, searched from its beginning. */
 async function firstOf(usage: Records, id: string, { from: firstMs, to: lastMs }: Span) {
   let from = firstMs
   let read = 0
-  // Pages come newest first: of the whole time at once, those of a busy gateway would never reach the call.
+  // Pages come newest first. On a busy gateway, a search of the whole span would never reach the call.
   for (let lengthMs = FIRST_SPAN_MS; from < lastMs && read < MOST_READ; lengthMs *= 2) {
     const to = Math.min(from + lengthMs, lastMs)
     const found = await searched(usage, id, { from, to })
@@ -76,7 +76,7 @@ async function firstOf(usage: Records, id: string, { from: firstMs, to: lastMs }
   return undefined
 }
 
-/** The record of that id which ended within a span, among the newest of it, and how many were read. */
+/** Returns the record with this id from a span, if it is among the newest ones, and the number of records read. */
 async function searched(usage: Records, id: string, span: Span) {
   let cursor: string | undefined
   let read = 0

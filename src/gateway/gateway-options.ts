@@ -31,17 +31,17 @@ import type { GivenHook } from './hook-host.ts'
 import type { LimitOptions, Plan } from './limit-options.ts'
 import type { OverloadOptions } from './overload-guard.ts'
 
-/** A key that the host fixes in its configuration. */
+/** API key in the host's configuration. */
 export interface FixedKey {
-  /** The key itself, as callers send it. */
+  /** Key in the form that callers send. */
   readonly key: string
-  /** The account that pays; created at start if it does not exist. */
+  /** Account that pays. It is created at start if it does not exist. */
   readonly account: string
-  /** Of its account; default `paid`. */
+  /** Tier of its account. Default `paid`. */
   readonly tier?: Tier | undefined
-  /** Default: those of the account's plan, then of the gateway. */
+  /** Limits of the key. Defaults to those of the account's plan, then of the gateway. */
   readonly limits?: RateLimits | undefined
-  /** May requests with this key name their end user? Default false. */
+  /** Whether requests with this key may name their end user. Default false. */
   readonly namesEndUsers?: boolean | undefined
 }
 
@@ -53,18 +53,18 @@ export const FIXED_KEY_MEMBERS = {
   namesEndUsers: true,
 } satisfies MemberNames<FixedKey>
 
-/** What is kept of answers that callers may continue by their id. */
+/** Options of stored answers, which callers can continue by their id. */
 export interface ResponsesOptions {
   /**
-   * `caller`, the default: prompts and answers are kept unless a request has `store: false`. `never`: nothing is kept, and
-   * requests that refer to earlier answers are refused.
+   * With `caller`, the default, prompts and answers are stored unless a request has `store: false`. With `never`, nothing is stored,
+   * and requests that refer to earlier answers are rejected.
    */
   readonly store?: 'caller' | 'never' | undefined
-  /** How many days they are kept; 30 by default. At least 1. */
+  /** How many days answers are kept. At least 1; default 30. */
   readonly retentionDays?: number | undefined
   /**
-   * Signs the state of vendors that callers carry in `encrypted_content`, so that they cannot change it; at least 24 characters. If
-   * omitted, each process has a secret of its own: state of another process, or of before a restart, is dropped.
+   * Signs the state of vendors that callers receive in `encrypted_content`, so that they cannot change it. At least 24 characters. If
+   * omitted, each process has its own secret, so it drops state from other processes and from before a restart.
    */
   readonly stateSecret?: string | undefined
 }
@@ -77,54 +77,54 @@ export const RESPONSES_OPTIONS = {
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
-  /** The vendors. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
+  /** Vendors. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
   readonly vendors: readonly Vendor[]
-  /** The host's own endpoints, in addition to the built-in ones; made by `defineEndpoint`. */
+  /** Endpoints of the host, in addition to the built-in ones, from `defineEndpoint`. */
   readonly endpoints?: readonly Endpoint[] | undefined
-  /** Rows added to the catalog, or replacing rows of the same id. */
+  /** Rows that are added to the catalog, or replace rows with the same id. */
   readonly models?: readonly ModelDefinition[] | undefined
   /**
-   * A newer snapshot of the vendors' models and list prices than the built-in one: `{ from: 'catalog.json' }`. It is looked for at
-   * start and every 10 minutes, and taken without a restart. If it cannot be used, a warning says why, and the catalog in force
-   * stays. If omitted, the built-in snapshot is used.
+   * Newer snapshot of the vendors' models and list prices than the built-in one: `{ from: 'catalog.json' }`. It is read at start and
+   * every 10 minutes, and takes effect without a restart. If it cannot be used, a warning contains the reason, and the catalog in
+   * force stays. If omitted, the built-in snapshot is used.
    */
   readonly catalog?: CatalogOptions | undefined
   /** Prices per model and meter, or `listPrices()`. Required unless billing is off. */
   readonly prices?: PriceFile | Prices | CatalogPrices | undefined
-  /** Does `GET /v1/models` say prices, where billing is on? Default false. */
+  /** Whether `GET /v1/models` shows prices if billing is on. Default false. */
   readonly showPrices?: boolean | undefined
   /**
-   * When accounts pay that do not say so themselves. `prepaid`, the default: a call needs a balance, which holds its money.
-   * `metered`: charges are written without a balance check and owed, up to the account's `creditLimit`. `off`: nothing is held
-   * or charged; balances are ignored.
+   * When accounts pay that have no billing mode of their own. With `prepaid`, the default, a call needs a balance, which holds its
+   * money. With `metered`, charges are recorded without a balance check and owed, up to the account's `creditLimit`. With `off`,
+   * nothing is held or charged, and balances are ignored.
    */
   readonly billing?: BillingOption | undefined
   /**
-   * Rule for model ids that no catalog knows, but a vendor claims by its pattern, such as `gpt-*`. `'refuse'`: such an id gets 404,
-   * except while a price names it. `{ pricedAs: 'newest of its family' }`: it costs what the newest priced model with the same words in
-   * its id costs. `{ pricedAs: rows }`: it costs what these price rows say. Default: `'refuse'` while billing is on. With
-   * `billing: 'off'` such ids are sent to their vendor.
+   * Rule for model ids that no catalog knows, but that match a pattern of a vendor, such as `gpt-*`. With `'refuse'`, such an id gets
+   * 404, unless a price names it. With `{ pricedAs: 'newest of its family' }`, it costs as much as the newest priced model with the
+   * same words in its id. With `{ pricedAs: rows }`, it costs what these price rows define. Defaults to `'refuse'` if billing is on.
+   * With `billing: 'off'` such ids are sent to their vendor.
    */
   readonly unknownModels?: UnknownModels | undefined
   /**
-   * What callers may use although no price names it, while billing is on: a surcharge (`web_search`), or an unknown feature
-   * (`server_tool=translate_20270101`, `beta=fast-lane-2027-01-01`, `beta=*`). The vendor may bill for it. Default: nothing; such
-   * requests are refused with 400, which names the field.
+   * Features that callers may use without a price while billing is on: a surcharge (`web_search`), or an unknown feature
+   * (`server_tool=translate_20270101`, `beta=fast-lane-2027-01-01`, `beta=*`). The vendor may bill for them. By default none: such
+   * requests fail with 400, which names the field.
    */
   readonly unpricedFeatures?: readonly string[] | undefined
   /**
-   * Charges for the parts of a batch of embeddings that the vendor answered before another part failed; the caller reads the
-   * error all the same. Default false: they are told by the event `unbilled-usage`.
+   * Whether to charge for the parts of an embeddings batch that the vendor answered before another part failed, although the caller
+   * gets the error. By default the event `unbilled-usage` reports them.
    */
   readonly chargePartialBatches?: boolean | undefined
   /**
-   * Charges for what a vendor may bill although the caller gets none of it: an answer that breaks off before any of it was
-   * delivered (by its announced size), one that does not come in time (a whole answer's output as held), and usage that the vendor
-   * reported before it failed. An answer that broke off is then not asked for again, because the caller would pay twice. Default
-   * false: the caller pays nothing, and the event `unbilled-usage` tells.
+   * Whether to charge for usage that a vendor may bill although the caller gets none of it: an answer that breaks off before any of
+   * it was delivered (by its announced size), one that times out (a whole answer's output as held), and usage that the vendor
+   * reported before it failed. A broken answer is then not retried, because the caller would pay twice. By default the caller pays
+   * nothing, and the event `unbilled-usage` reports the usage.
    */
   readonly chargeBrokenAnswers?: boolean | undefined
-  /** Accounts, keys, holds, ledger. Default: in memory, gone when the process ends. */
+  /** Store of accounts, keys, holds and the ledger. By default in memory, and lost when the process ends. */
   readonly store?: GatewayStore | undefined
   /**
    * What is kept of each call: a record, and sums by hour and by day, read by `gateway.usage`. `'off'`: nothing. Default: records
@@ -135,100 +135,104 @@ export interface GatewayOptions {
   /** Keys known from the start, in addition to those in the store. */
   readonly keys?: readonly FixedKey[] | undefined
   /**
-   * How callers sign in; the keys of `keys` and of `gateway.keys` when absent. One of the host's own replaces them, unless it asks
-   * for them too: `firstOf(sessionCookie, gatewayKeys())`.
+   * Authentication of callers. Defaults to the keys of `keys` and of `gateway.keys`. A function of the host replaces them, unless it
+   * includes them: `firstOf(sessionCookie, gatewayKeys())`.
    */
   readonly authenticate?: Authenticate | undefined
-  /** Limits per key, account and end user, for what keys and plans do not set. Limits alone are those per key. Default: none. */
+  /** Limits per key, account and end user, if keys and plans set none. Limits without a scope apply per key. Default: none. */
   readonly limits?: LimitOptions | undefined
-  /** Plans by name, which accounts have: `{ free: { limits: { perAccount: { requestsPerMinute: 10 } } } }`. */
+  /** Plans of accounts by name: `{ free: { limits: { perAccount: { requestsPerMinute: 10 } } } }`. */
   readonly plans?: Readonly<Record<string, Plan>> | undefined
   /** Counts requests and tokens per minute. Default: in this process; `redisLimits` shares the counts. */
   readonly rateLimiter?: RateLimiter | undefined
   /** Counts concurrent requests. Default: in this process; `redisLimits` shares the counts. */
   readonly concurrencyLimiter?: ConcurrencyLimiter | undefined
-  /** Defaults: connect 5 s, first byte 120 s (of streams), idle 60 s, total 600 s. */
+  /** Timeouts of a call. Defaults: connect 5 s, first byte 120 s (of streams), idle 60 s, total 600 s. */
   readonly timeouts?: Partial<Timeouts> | undefined
   /** How requests choose among several candidates. */
   readonly routing?: RoutingOptions | undefined
   /**
-   * Opens `GET /readyz?verbose`, which shows the state of store, vendors and keys, to requests with this bearer token: at least
-   * 24 characters. Default: closed.
+   * Enables `GET /readyz?verbose`, which shows the state of store, vendors and keys, for requests with this bearer token: at least 24
+   * characters. Disabled by default.
    */
   readonly operatorKey?: string | undefined
   /**
-   * Address of the client of a request, for the limit of 5 wrong operator keys a minute. Default: the other end of the connection.
-   * Behind a proxy that is the proxy, so give `forwardedAddress(['10.0.0.0/8'])`.
+   * Returns the address of a request's client, for the limit of 5 wrong operator keys a minute. By default the peer of the
+   * connection. Behind a proxy that is the proxy, so use `forwardedAddress(['10.0.0.0/8'])`.
    */
   readonly clientAddress?: ClientAddress | undefined
-  /** Largest request body. Default 32 MiB. */
+  /** Maximum size of a request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number | undefined
   /**
-   * Maximum number of bytes of images that the gateway fetches for the requests of one account at the same time; above it the
+   * Maximum number of bytes of images that the gateway fetches for the requests of one account at the same time. Above it, the
    * request gets 429. Default 64 MiB.
    */
   readonly fetchedBytesPerAccount?: number | undefined
   /**
-   * How long a hold lives when nothing ends it, in milliseconds; must be above `timeouts.totalMs`, and above it and
-   * `drainMs` together where calls are drained. Default 15 minutes, or a minute above both together where that is more. An
-   * Idempotency-Key in progress without a hold lives as long. With `billing: 'off'` the default holds.
+   * Lifetime of a hold that nothing ends, in milliseconds. It must exceed `timeouts.totalMs`, plus `drainMs` if calls are drained.
+   * Default 15 minutes, or a minute more than both together if that is longer. An Idempotency-Key in progress without a hold lives as
+   * long. With `billing: 'off'` the default applies.
    */
   readonly holdTtlMs?: number | undefined
   /**
-   * What happens at the vendor when a caller leaves: `cancel` stops the call, `drain` reads it to its end, for at most
-   * `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings: 'drain' }`.
-   * Default: `cancel`, but `drain` while a model reasons unseen, because only the vendor's report tells what that costs.
-   * A whole answer of tokens that is paid for is read on for 10 seconds, or `drainMs` if that is less, under `cancel` too.
+   * Action at the vendor when a caller disconnects: `cancel` stops the call, `drain` reads it to its end, for at most `drainMs` and
+   * at most 100 calls at the same time. One policy, or one per endpoint: `{ default: 'cancel', embeddings: 'drain' }`. Default
+   * `cancel`, but `drain` during hidden reasoning, because only the vendor's report contains its cost. With `cancel`, a whole answer
+   * that is charged by tokens is still read for 10 seconds, or for `drainMs` if that is less.
    */
   readonly disconnect?: DisconnectPolicies | undefined
-  /** Longest time that an abandoned call is read under the policy `drain`. Default 30,000. */
+  /** Maximum time that a disconnected call is read under the policy `drain`, in milliseconds. Default 30,000. */
   readonly drainMs?: number | undefined
   /**
-   * Bound of one answer, in output tokens, if its request sets none and the model's longest answer costs more than 2 % of the free
-   * money. Default 16,384. If they cost too much, the call gets a bound that the free money pays for.
+   * Output limit of one answer, in tokens, if its request sets none and the model's longest answer costs more than 2 % of the free
+   * money. Default 16,384. If that costs too much, the free money determines the limit.
    */
   readonly defaultMaxOutputTokens?: number | undefined
   /**
-   * Part of the free money that a call without a bound may cost: above 0, at most 1. Default 0.5, so that calls at the same time
+   * Share of the free money that a call without an output limit may cost: above 0, at most 1. Default 0.5, so that concurrent calls
    * share it.
    */
   readonly balanceSharePerCall?: number | undefined
-  /** Do callers read in a 402 how much a request needs, and how much there is? Default true. */
+  /** Whether a 402 shows callers the amount that a request needs, and the available amount. Default true. */
   readonly showBalanceInErrors?: boolean | undefined
   /**
-   * Tokens that a call is held for where only the vendor knows the size of an input: a picture, sound, video or document by URL or
-   * file id, and a conversation that the vendor keeps. By kind, and by public model id for some: `{ document: 50_000, models: {
-   * 'cl-opus-4-7': { document: 20_000 } } }`. Default: the vendor's largest picture; the model's context window for everything else
-   * (`limits.contextTokens`, else what the vendor publishes, else 200,000).
+   * Tokens to hold for inputs whose size only the vendor knows: an image, audio, video or document by URL or file id, and a
+   * conversation that the vendor stores. By kind, and by public model id: `{ document: 50_000, models: { 'cl-opus-4-7': { document:
+   * 20_000 } } }`. Defaults to the vendor's largest image; for other inputs to the model's context window (`limits.contextTokens`,
+   * else the vendor's published size, else 200,000).
    */
   readonly unknownInputTokens?: UnknownInputTokens | undefined
   /**
-   * At which shares, in percent, the events `cap-reached` (of `caps`) and `balance-low` (of `balance`: the balance after the latest
-   * credit, or the credit limit of a metered account) are emitted. Default: 50, 80 and 100 of both.
+   * Shares in percent at which the events `cap-reached` (share of `caps`) and `balance-low` (share of `balance`: the balance after
+   * the latest credit, or the credit limit of a metered account) are emitted. Default: 50, 80 and 100 of both.
    */
   readonly spendingThresholds?: Partial<SpendingThresholds> | undefined
-  /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes, and more for dense text. */
-  readonly estimateTokens?: TokenEstimator | undefined
-  /** What is kept of answers that callers may continue by their id. */
-  readonly responses?: ResponsesOptions | undefined
-  /** Gives answers again to equal requests: `{}` for embeddings, and for texts with `temperature: 0`. Default: every request asks a vendor. */
-  readonly cache?: CacheOptions | undefined
-  /** Lets callers keep files and send batches of requests, at prices of their own: `{}`. Default: they cannot. */
-  readonly batches?: BatchOptions | undefined
-  /** Bounds of what one account may have stored: `{ conversations: { count: 1_000, byteLength: 2 ** 26 } }`. */
-  readonly accountStorage?: AccountStorageOptions | undefined
   /**
-   * When this process refuses further requests to models with 503 `overloaded`, before it reads their bodies. Default: never.
+   * Returns an upper estimate of a request's tokens, before a vendor has counted them. By default one per three bytes, and more for
+   * dense text.
    */
+  readonly estimateTokens?: TokenEstimator | undefined
+  /** Storage of answers that callers can continue by their id. */
+  readonly responses?: ResponsesOptions | undefined
+  /**
+   * Caches answers for equal requests: `{}` for embeddings, and for texts with `temperature: 0`. By default every request calls a
+   * vendor.
+   */
+  readonly cache?: CacheOptions | undefined
+  /** Lets callers store files and submit batches of requests, at batch prices: `{}`. Disabled by default. */
+  readonly batches?: BatchOptions | undefined
+  /** Limits of one account's stored objects: `{ conversations: { count: 1_000, byteLength: 2 ** 26 } }`. */
+  readonly accountStorage?: AccountStorageOptions | undefined
+  /** Load above which this process rejects requests to models with 503 `overloaded`, before it reads their bodies. Default: never. */
   readonly overload?: OverloadOptions | undefined
   /**
-   * Signs webhooks of accounts without their own secret: `whsec_` and base64 of 24 to 64 bytes. Default: such an
-   * account gets a secret of its own when it first needs one, which `gateway.webhooks.secret` reads.
+   * Secret that signs webhooks of accounts without their own secret: `whsec_` and base64 of 24 to 64 bytes. By default such an
+   * account gets its own secret when it first needs one, and `gateway.webhooks.secret` returns it.
    */
   readonly webhookSecret?: string | undefined
-  /** Longest time for a task, in milliseconds; then it fails and its hold is released. Default 24 hours. */
+  /** Maximum duration of a task, in milliseconds; then it fails and its hold is released. Default 24 hours. */
   readonly taskDeadlineMs?: number | undefined
-  /** How often a task is polled at its vendor, in milliseconds. Default: as the vendor recommends. */
+  /** Interval between polls of a task at its vendor, in milliseconds. Defaults to the vendor's recommendation. */
   readonly taskPollIntervalMs?: number | undefined
   /**
    * How many days a task and its webhook messages are kept after its end; then its id is unknown. Default 90, at least 1,
@@ -237,30 +241,28 @@ export interface GatewayOptions {
    */
   readonly taskRetentionDays?: number | undefined
   /**
-   * Lets callers give URLs with private addresses, which the gateway or a vendor then fetches. For tests on one machine, and for
-   * networks whose callers are trusted.
+   * Whether callers may use URLs with private addresses, which the gateway or a vendor then fetches. For tests on one machine, and
+   * for networks whose callers are trusted.
    */
   readonly allowPrivateUrls?: boolean | undefined
   /**
-   * `auto`: long prompts without marks of their callers are marked for the prompt cache of vendors that cache by marks, where calls of a
-   * conversation reach the same key. A model's own `promptCaching` goes first. Default `off`.
+   * With `auto`, long prompts without cache marks of their callers are marked for vendors that cache by marks, if the calls of a
+   * conversation reach the same key. A model's own `promptCaching` takes precedence. Default `off`.
    */
   readonly promptCaching?: PromptCaching | undefined
-  /**
-   * The host's say in calls, in this order for requests and reversed for answers: redaction, guards, rules of its own. Default: none.
-   */
+  /** Hooks of the host, in this order for requests and in reverse for answers: redaction, guards, custom rules. Default: none. */
   readonly hooks?: readonly GivenHook[] | undefined
-  /** Is called with each event, synchronously; what it throws is logged. Default: none. */
+  /** Called synchronously with each event; errors that it throws are logged. Default: none. */
   readonly onEvent?: EventListener | undefined
-  /** Metrics and traces: what `prometheus()` and `otel()` make, or observers of your own. Default: none. */
+  /** Metrics and traces: the results of `prometheus()` and `otel()`, or custom observers. Default: none. */
   readonly observe?: readonly Observer[] | undefined
-  /** Default: silent. */
+  /** Logger. Silent by default. */
   readonly logger?: Logger | undefined
-  /** How vendors are reached. Default: undici. */
+  /** Transport to the vendors. Default: undici. */
   readonly transport?: Transport | undefined
-  /** Default: the machine's. `fakeClock()` of `signalbox/testing` is moved by hand. */
+  /** Clock. Defaults to the system clock. Tests can set `fakeClock()` of `signalbox/testing` manually. */
   readonly clock?: Clock | undefined
-  /** Makes the ids of requests, tasks and accounts. Default: of the time and 80 random bits. */
+  /** Generates the ids of requests, tasks and accounts. By default from the time and 80 random bits. */
   readonly ids?: Ids | undefined
 }
 

@@ -55,15 +55,15 @@ import { type UsageReports, usageOf, usageStoreOf } from './usage.ts'
 import { type VendorKeys, vendorKeysOf } from './vendor-keys.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
-/** Interval of the search for expired holds; shorter if holds have a short lifetime. */
+/** Maximum interval between searches for expired holds, in milliseconds. It is shorter if holds have a short lifetime. */
 const LONGEST_SWEEP_INTERVAL_MS = 30_000
 const SHORTEST_SWEEP_INTERVAL_MS = 1_000
 
-/** The host's choices for requests in its own process. */
+/** Options of requests within the host's process. */
 export interface InProcessOptions {
-  /** Routing. Callers over HTTP have no such choice. */
+  /** Routing override. Callers over HTTP have no such option. */
   readonly route?: RouteOverride
-  /** The call of a tool that makes the requests, by `beginToolCall` of the same gateway; observers see them as parts of it. */
+  /** Tool call that makes the requests, from `beginToolCall` of the same gateway. Observers see the requests as parts of it. */
   readonly toolCall?: ObservedToolCall
 }
 
@@ -74,70 +74,70 @@ const IN_PROCESS_OPTIONS = {
 
 const NO_CHOICES: HostChoices = {}
 
-/** An AI gateway in this process. Mount it with an adapter, call it with `fetch`, or in process with `client`. */
+/** AI gateway in this process. Mount it with an adapter, call it with `fetch`, or in process with `client`. */
 export interface Gateway extends ExchangeHandler {
   /** Handles one request; for adapters. Never throws. The promise resolves when the request is settled. */
   handle(request: GatewayRequest, sink: ByteSink): Promise<void>
   /**
-   * Resolves when this process has finished the work that answered requests leave behind: settlements that the store refused, usage
-   * records, webhooks that are due, background answers, batches, and polls of videos. Resolves at the latest after 5 minutes. For hosts
-   * that freeze a process between requests. Never rejects.
+   * Resolves when this process has finished the remaining work of answered requests: settlements that the store rejected, usage
+   * records, due webhooks, background answers, batches, and polls of videos. Resolves at the latest after 5 minutes. For hosts that
+   * freeze a process between requests. Never rejects.
    */
   workEnded(): Promise<void>
   /** Answers a web-standard request. */
   fetch(request: Request): Promise<Response>
   /**
-   * A client that calls the gateway in this process as `principal`, without HTTP. The same limits and billing apply.
-   * @throws TypeError for a principal that cannot be used, and for an unknown option.
+   * Returns a client that calls the gateway in this process as `principal`, without HTTP. The same limits and billing apply.
+   * @throws TypeError for an invalid principal or an unknown option.
    */
   client(principal: Principal, options?: InProcessOptions): GatewayClient
   /**
-   * The gateway for one caller, with the same paths but without credentials. The same limits, billing and isolation apply.
+   * Returns the gateway for one caller, with the same paths but without credentials. The same limits, billing and isolation apply.
    * @throws TypeError as `client` does.
    */
   exchangeAs(principal: Principal, options?: InProcessOptions): ExchangeHandler
   /**
-   * Tells observers of a call of a tool, for handlers beside the gateway that offer tools. Undefined where no observer hears of
-   * them. Never throws.
+   * Notifies observers of a tool call, for handlers that offer tools alongside the gateway. `undefined` if no observer receives tool
+   * calls. Never throws.
    */
   readonly beginToolCall: ((facts: Omit<ToolCallFacts, 'startedAtMs'>) => ObservedToolCall) | undefined
   /**
-   * Identifies the sender of a request from its headers; for handlers beside the gateway that accept the same keys.
+   * Identifies the sender of a request from its headers; for handlers alongside the gateway that accept the same keys.
    * @throws GatewayError `invalid_api_key`, `invalid_principal`, `gateway_closing` or `store_unavailable`.
    */
   authenticate(request: GatewayRequest): Promise<Principal>
   /**
    * Computes the hold of a request; nothing is held, counted or sent.
-   * @throws GatewayError for a request that would be refused before limits and balance are checked.
+   * @throws GatewayError if the request would be rejected before limits and balance are checked.
    */
   estimate(principal: Principal, request: PricedRequest): Promise<CostEstimate>
-  /** What the catalog's models cost by the price list in force; undefined when billing is off. */
+  /** Returns the prices of the catalog's models by the price list in force, or `undefined` if billing is off. */
   prices(): readonly ListedPrice[] | undefined
   /**
-   * How many models of the configured vendors have no price, and are refused. Undefined when billing is off, and for prices that do
-   * not list their rows.
+   * Returns the number of models of the configured vendors that have no price and are rejected. `undefined` if billing is off, or if
+   * the prices do not list their rows.
    */
   unpricedModels(): UnpricedModels | undefined
   /**
-   * What of the configuration has no effect, or another one than its words say, each once; the same as the events
-   * `configuration-warning`. Most of it is known once the gateway has started.
+   * Returns parts of the configuration without effect, or with another effect than expected, each once. They are equal to the events
+   * `configuration-warning`. Nearly all are known after the start of the gateway.
    */
   warnings(): readonly ConfigurationWarning[]
-  /** The models that callers may name, with their limits and abilities; follows `loadCatalog`. */
+  /** Models that callers may name, with their limits and abilities; follows `loadCatalog`. */
   readonly catalog: Catalog
   /**
-   * Takes a newer snapshot of the vendors' models and list prices from a path or an address; from that of the option `catalog` if
-   * `from` is omitted. Requests in flight keep their model and price.
+   * Loads a newer snapshot of the vendors' models and list prices from a path or URL; by default from the option `catalog`. Requests
+   * in flight keep their model and price.
    * @throws TypeError with the reason. The catalog in force stays then.
    */
   loadCatalog(from?: string): Promise<CatalogState>
-  /** The models of `GET /v1/models`. */
+  /** Returns the models of `GET /v1/models`. */
   models(): readonly ListedModel[]
-  /** Circuits, load and latencies of the vendors and the operator's keys, as seen from this process. */
+  /** Returns circuits, load and latencies of the vendors and the operator's keys in this process. */
   routes(): RouteReport
   /**
-   * Can this process take requests? Opens the store if need be, and asks it for at most 2 seconds; at most once a second. Never
-   * rejects. `GET /readyz` is 200 where `status` is `ok`.
+   * Returns whether this process can serve requests. Opens the store if necessary, and waits up to 2 seconds for its answer, at most
+   * once a second. Never rejects. `GET /readyz` returns 200 if `status` is `ok`.
    */
   health(): Promise<GatewayHealth>
   /** Accounts, their money and their books. */
@@ -152,31 +152,34 @@ export interface Gateway extends ExchangeHandler {
   readonly webhooks: Webhooks
   /** Videos, background answers and batches of all accounts. */
   readonly tasks: Tasks
-  /** The operator's keys at the vendors, as this process uses them. */
+  /** Operator's keys at the vendors, as this process uses them. */
   readonly vendorKeys: VendorKeys
-  /** For handlers beside the gateway that change things in an operator's name. */
+  /** Operations for handlers alongside the gateway that make changes for an operator. */
   readonly operatorActions: OperatorActions
   /** Changes by operators, kept for a year. */
   readonly audit: Audit
-  /** What was used, by whom, and what it cost. */
+  /** Usage and cost of calls, by caller. */
   readonly usage: UsageReports
-  /** Tells a further listener of the events of this process, until the function that it returns is called. */
+  /** Adds a listener to the events of this process. The returned function removes it. */
   listen(listener: EventListener): () => void
-  /** Opens the store and begins background work: following tasks, delivering webhooks, sweeping holds. Called by the first request if not before. */
+  /**
+   * Opens the store and starts background work: polling tasks, delivering webhooks, sweeping holds. The first request calls it if the
+   * host has not.
+   */
   start(): Promise<void>
   /**
-   * Refuses new requests with 503, lets those under way end for at most `drainMs` (default 30,000), settles the rest, and
-   * closes the store and all connections. When the store is down, it is waited for within the same time. The process lives until then.
-   * `delayMs` before all that (default 0), `/readyz` answers 503 while requests are still taken, so that a balancer can notice first.
-   * From the call on, each answer closes its connection, and kept connections move to other processes.
+   * Rejects new requests with 503, lets requests in flight end for at most `drainMs` (default 30,000), settles the rest, and closes
+   * the store and all connections. If the store is down, it waits for the store within the same time. The process stays alive until
+   * then. For `delayMs` before that (default 0), `/readyz` returns 503 while requests are still accepted, so that a load balancer can
+   * react. From the call on, each answer closes its connection, and kept connections move to other processes.
    */
   close(options?: { readonly drainMs?: number; readonly delayMs?: number }): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
- * Makes a gateway.
- * @throws TypeError for unknown options, and for those that contradict each other; RangeError for bad prices or models.
+ * Creates a gateway.
+ * @throws TypeError for unknown or contradictory options; RangeError for invalid prices or models.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   checkOptions(options)
@@ -215,7 +218,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       warnOfPrices(context)
       warnOfModels(context, options)
       logUnpricedModels(context)
-      // A process that died may have left holds behind.
+      // A process that died may have left holds.
       sweep()
       if (closing === undefined) {
         watch.start()
@@ -283,7 +286,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     checkPrincipal(principal, 'gateway')
     if (route !== undefined) checkRouting(route)
     if (toolCall !== undefined && !isToolCallOf(toolCall, context.observers))
-      throw new TypeError('gateway: toolCall must be what beginToolCall of the same gateway returned')
+      throw new TypeError('gateway: toolCall must be a result of beginToolCall of the same gateway')
     const choices = { routeOverride: route, toolCall }
     return { handle: (request, sink) => accept(request, sink, principal, choices), workEnded: whenWorkEnded }
   }
@@ -295,7 +298,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     client: (principal, inProcess) =>
       createClient({
         baseURL: 'http://gateway.invalid/v1',
-        // In process no network can fail, and the gateway has already retried what it reports.
+        // No network can fail in process, and the gateway has already retried what it reports.
         maxRetries: 0,
         fetch: fetchHandler(exchangeAs(principal, inProcess)),
       }),
@@ -390,7 +393,7 @@ async function open(context: PipelineContext, options: GatewayOptions): Promise<
   }
 }
 
-/** The host reads why in the message; callers of the gateway read the safe text of the error table. */
+/** The message contains the reason for the host; callers of the gateway get the safe text of the error table. */
 function rethrowWithReason(error: unknown): never {
   if (!GatewayError.isInstance(error) || error.cause === undefined) throw error
   throw new GatewayError(error.code, {
@@ -403,7 +406,7 @@ function toolCallsOf(observers: Observers, clock: Clock): NonNullable<Gateway['b
   return (facts) => new ToolCallObservation(observers, clock, facts)
 }
 
-/** What observers returned for a call is theirs: another gateway's could not read it. */
+/** Other gateways' observers cannot read a tool call of these observers. */
 function isToolCallOf(toolCall: ObservedToolCall, observers: Observers | undefined): toolCall is ToolCallObservation {
   return toolCall instanceof ToolCallObservation && toolCall.observers === observers
 }

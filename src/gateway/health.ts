@@ -4,17 +4,18 @@ import { probeStore, STORE_TIMEOUT_MS, type StoreOutage, withinTime } from '../p
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { CatalogState } from './catalog-options.ts'
 
-/** Can this process take requests? */
+/** Health of this process: whether it can serve requests. */
 export interface GatewayHealth {
   /**
-   * `ok`: yes. `starting`: the store is being opened. `unavailable`: the store cannot be opened, does not answer, or takes no changes
-   * while calls are billed. `closing`: no more, or, during the `delayMs` of `close`, not for long.
+   * `ok` if it can. `starting` while the store is being opened. `unavailable` if the store cannot be opened, does not answer, or
+   * accepts no changes while calls are billed. `closing` if it serves no more requests, or will stop soon, during the `delayMs` of
+   * `close`.
    */
   readonly status: 'ok' | 'starting' | 'unavailable' | 'closing'
-  /** The store, as it answered just now. */
+  /** State of the store, as it answered just now. */
   readonly store: {
     readonly status: 'ok' | 'starting' | 'unavailable'
-    /** Why it is unavailable, for the operator. */
+    /** Reason for the operator if it is unavailable. */
     readonly error: string | undefined
   }
   /** Requests in progress that call a model. */
@@ -23,15 +24,15 @@ export interface GatewayHealth {
   readonly catalog: CatalogState
 }
 
-/** An answer of the store holds for so long: probes need no credentials, so their number must not be the store's load. */
+/** How long an answer of the store is reused, in milliseconds. Probes need no credentials, so their number must not load the store. */
 const FRESH_MS = 1_000
 
-/** What the state of a gateway is told from. */
+/** Parts of a gateway that its health depends on. */
 export interface HealthParts {
   readonly clock: Clock
   readonly store: GatewayStore
   readonly storeOutage: StoreOutage
-  /** Is money held for calls, so that a store that can be read only is of no use? */
+  /** Whether money is held for calls, so that a read-only store is not sufficient. */
   readonly isBilled: boolean
   /** Opens the store; undefined once it is open. */
   readonly ready: () => (() => Promise<void>) | undefined
@@ -45,7 +46,7 @@ type StoreHealth = GatewayHealth['store']
 const OK: StoreHealth = { status: 'ok', error: undefined }
 const STARTING: StoreHealth = { status: 'starting', error: undefined }
 
-/** Asks the store whether it answers, once at a time and at most once a second. */
+/** Checks the store, one check at a time and at most once a second. */
 export class Health {
   readonly #parts: HealthParts
   #asking: Promise<StoreHealth> | undefined
@@ -56,7 +57,7 @@ export class Health {
     this.#parts = parts
   }
 
-  /** Never rejects. Opens the store if that was not done: nothing else may reach a process that is not ready. */
+  /** Returns the health. Never rejects. Opens the store if necessary: a process that is not ready may get no other requests. */
   async read(): Promise<GatewayHealth> {
     const { isClosing, inFlight, catalog } = this.#parts
     const store = isClosing() ? this.#last : await this.#store()
@@ -67,7 +68,7 @@ export class Health {
     const { clock, ready } = this.#parts
     if (this.#asking === undefined && isYoungerThan(FRESH_MS, this.#askedAtMs, clock.now())) return this.#last
     const isOpening = ready() !== undefined
-    // A call that hangs is not asked again: the next probe waits for the same one.
+    // A hanging call is not repeated: the next probe waits for the same one.
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined
       this.#askedAtMs = clock.now()
@@ -93,5 +94,5 @@ export class Health {
   }
 }
 
-/** Probes get the error in their answer. */
+/** Discards log lines, because probes get the error in their answer. */
 function noLine(): void {}

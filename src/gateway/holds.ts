@@ -10,13 +10,13 @@ import type { Resolution } from '../stores/resolution.ts'
 import { administer, checkArgument, checkReason } from './administer.ts'
 import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
-/** A page of open holds. */
+/** Selects a page of open holds. */
 export interface HoldsPageOptions {
-  /** Of this account only. */
+  /** Account whose holds are listed. */
   readonly accountId?: string | undefined
-  /** `next` of the page before. */
+  /** Value of `next` on the previous page. */
   readonly cursor?: string | undefined
-  /** 1 to 1,000; default 100. */
+  /** Maximum number of holds per page, from 1 to 1,000. Default 100. */
   readonly limit?: number | undefined
 }
 
@@ -26,42 +26,42 @@ const HOLDS_PAGE_OPTIONS = {
   limit: true,
 } satisfies MemberNames<HoldsPageOptions>
 
-/** Open holds, oldest first. */
+/** Page of open holds. */
 export interface HoldsPage {
-  /** Oldest first. */
+  /** Holds, oldest first. */
   readonly holds: readonly OpenHold[]
-  /** Undefined: there are no more. */
+  /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
 
 /**
- * Money held for calls in progress, for operators. A hold ends once: after the call has ended it, `settle` and `void` change
- * nothing and say in `endedBy` how it ended.
+ * Operations on money held for calls in progress, for operators. A hold ends once: if the call has ended it, `settle` and `void`
+ * change nothing and report in `endedBy` how it ended.
  */
 export interface Holds {
   /**
-   * A page of the money held for calls in progress, the oldest first.
-   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   * Lists a page of the money held for calls in progress, oldest first.
+   * @throws GatewayError `invalid_request` for an invalid limit or cursor.
    */
   list(options?: HoldsPageOptions): Promise<HoldsPage>
   /**
-   * Charges a hold by hand: one that is open, or one that expired without a charge. What the balance lacks is owed. The call's
-   * own settlement changes nothing then.
-   * @param amount decimal dollars; zero is allowed.
-   * @param options `reason`: kept in the journal; one line of at most 500 characters.
-   * @throws GatewayError `invalid_request` for a hold that the store does not know or not any more, or a bad amount or reason.
+   * Charges an open hold manually, or one that expired without a charge. The account owes what its balance lacks. The call's own
+   * settlement then changes nothing.
+   * @param amount Decimal dollars; zero is allowed.
+   * @param options `reason` is stored in the journal; one line of at most 500 characters.
+   * @throws GatewayError `invalid_request` if the store does not know the hold or has deleted it, or for an invalid amount or reason.
    */
   settle(holdId: string, amount: string, options?: { readonly reason?: string | undefined }): Promise<Resolution>
   /**
-   * Gives a hold back without a charge. The call's own settlement is told by the event `settlement-given-up` then.
-   * @throws GatewayError `invalid_request` for a hold that the store does not know or not any more.
+   * Releases a hold without a charge. The event `settlement-given-up` then reports the call's own settlement.
+   * @throws GatewayError `invalid_request` if the store does not know the hold or has deleted it.
    */
   void(holdId: string): Promise<Resolution>
 }
 
 const SETTLE_OPTIONS = { reason: true } as const
 
-/** Makes the administration of a store's holds. `ready` resolves once the store can be used. */
+/** Creates the administration of a store's holds. `ready` resolves once the store can be used. */
 export function holdsOf({ ledger }: GatewayStore, clock: Clock, ready: () => Promise<void>): Holds {
   return {
     async list(options = {}) {
@@ -87,14 +87,14 @@ export function holdsOf({ ledger }: GatewayStore, clock: Clock, ready: () => Pro
   }
 }
 
-/** @throws GatewayError `invalid_request` where the ledger does not know the hold. */
+/** @throws GatewayError `invalid_request` if the ledger does not know the hold. */
 function known(holdId: string, resolution: Resolution): Resolution {
   if (resolution.resolved || resolution.endedBy !== undefined) return resolution
   const message = `there is no hold ${JSON.stringify(holdId)}, or it ended long ago`
   throw new GatewayError('invalid_request', { message, param: 'holdId' })
 }
 
-/** @throws RangeError for what cannot be charged. */
+/** @throws RangeError for an invalid amount of a charge. */
 function amountOf(amount: string): bigint {
   const nanoDollars = parseDollars(amount)
   assertAmount(nanoDollars)
@@ -104,7 +104,7 @@ function amountOf(amount: string): bigint {
 /** Maximum number of holds ended in one transaction. */
 const SWEEP_BATCH = 500
 
-/** Ends the holds that have expired, then the credits, until `isOver`. Never rejects. */
+/** Ends expired holds, then expired credits, until `isOver`. Never rejects. */
 export async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
   try {
     let expired = SWEEP_BATCH

@@ -8,20 +8,20 @@ import { InnerCaller, innerRequest } from '../pipeline/inner-request.ts'
 import { runToEnd } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 
-/** A hook as hosts give it. */
+/** Hook in the form that hosts pass. */
 export type GivenHook = AnyHook | GatewayHook
 
-/** What a host of hooks is made from. */
+/** Parts of a gateway that its hooks need. */
 export interface HostedGateway {
   readonly endpoints: readonly Endpoint[]
   readonly catalog: Catalog
-  /** The context, once it is made. */
+  /** Returns the context after its creation. */
   context(): PipelineContext
 }
 
 /**
- * The hooks of one gateway, those that ask it made for it.
- * @throws TypeError of such a hook, and for one that is neither.
+ * Returns the hooks of one gateway. Hooks that make calls are created for it.
+ * @throws TypeError for an invalid hook.
  */
 export function hooksFor(given: readonly GivenHook[], gateway: HostedGateway): readonly AnyHook[] {
   const host = hostOf(gateway)
@@ -53,7 +53,7 @@ function hostOf({ endpoints, catalog, context }: HostedGateway): HookHost {
   }
 }
 
-/** The same gateway for calls of its operator: nothing limits, charges or screens them. */
+/** Returns the same gateway for calls of its operator, without limits, charges or hooks. */
 function askingContext(context: PipelineContext): PipelineContext {
   const own = {
     hooks: undefined,
@@ -61,7 +61,7 @@ function askingContext(context: PipelineContext): PipelineContext {
     limits: UNLIMITED,
     plans: NO_PLANS,
   } satisfies Partial<PipelineContext>
-  // What the context reads anew each time, such as its listeners, stays so.
+  // Getters of the context, such as its listeners, stay getters.
   return Object.create(context, Object.getOwnPropertyDescriptors(own)) as PipelineContext
 }
 
@@ -83,7 +83,7 @@ async function ask(context: PipelineContext, path: string, body: object, call: A
     vouchedPrincipal: { ...principal, scopes: undefined, limits: undefined, plan: null },
     routeOverride: undefined,
   })
-  // Its time is the hook's.
+  // The timeout belongs to the hook.
   const abort = (): void => received.calls.abort('overdue')
   signal.addEventListener('abort', abort, { once: true })
   try {

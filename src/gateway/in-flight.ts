@@ -8,20 +8,17 @@ import type { TaskWorker } from '../tasks/task-worker.ts'
 import type { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import type { CallerWatch } from './caller-watch.ts'
 
-/** A request in progress, as far as it is known. */
+/** Request in flight, with the facts known so far. */
 export type Underway = Pick<Received, 'called' | 'calls' | 'sink'> &
   Partial<Pick<Parsed, 'principal' | 'chain'>> & {
-    /** Position in {@link InFlight}; written there only. */
+    /** Position in {@link InFlight}; only that class writes it. */
     place: number
   }
 
 /** Grace for aborted requests to settle before the store is closed. */
 const SETTLE_GRACE_MS = 5_000
 
-/**
- * The requests in progress, for a graceful shutdown. A list in which each entry knows its position, so adding and removing
- * take constant time.
- */
+/** Requests in flight, for a graceful shutdown. Each entry of the list knows its position, so adding and removing take constant time. */
 export class InFlight {
   readonly #requests: Underway[] = []
   readonly #onAdd: () => void
@@ -51,12 +48,12 @@ export class InFlight {
     return this.#requests.length
   }
 
-  /** Closes the connections of all requests once they are answered. */
+  /** Closes the connection of each request after its answer. */
   endConnections(): void {
     for (const { sink } of this.#requests) sink.endConnection?.()
   }
 
-  /** Submissions of tasks are not ended: it would stay unknown whether the vendor has the task. */
+  /** Yields work to end, except submissions of tasks: it would stay unknown whether the vendor has the task. */
   *work(): Iterable<CallerWork> {
     for (const { principal, called, chain, calls } of this.#requests)
       if (principal !== undefined && called.task === undefined)
@@ -95,7 +92,7 @@ export class InFlight {
   }
 }
 
-/** What is under way in a gateway that closes. */
+/** Work in progress of a closing gateway. */
 export interface GatewayWork {
   readonly inFlight: InFlight
   readonly runner: DeferredRunner
@@ -105,7 +102,10 @@ export interface GatewayWork {
   readonly watch: CallerWatch
 }
 
-/** Lets work end for at most `drainMs` in all, and ends the rest. Settlements that wait come after all that can add to them. */
+/**
+ * Lets work end for at most `drainMs` in total, and ends the rest. Waiting settlements come last, after everything that can add to
+ * them.
+ */
 export async function endWork(
   { clock, settlementRetries }: PipelineContext,
   { inFlight, runner, batches, worker, deliverer, watch }: GatewayWork,
@@ -120,12 +120,12 @@ export async function endWork(
   await Promise.all([worker.stop(left()), deliverer.stop(left())])
 }
 
-/** How long {@link workEnded} waits. */
+/** Maximum time that {@link workEnded} waits, in milliseconds. */
 const MAX_WORK_MS = 5 * 60_000
 
 const WORK_CHECK_MS = 25
 
-/** Resolves when no worker is busy and no settlement waits, at the latest after 5 minutes. Never rejects. */
+/** Resolves if no worker is busy and no settlement waits, at the latest after 5 minutes. Never rejects. */
 export async function workEnded(
   { clock, settlementRetries, usage }: PipelineContext,
   workers: readonly ({ readonly isBusy: boolean } | undefined)[],

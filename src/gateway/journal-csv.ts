@@ -21,10 +21,10 @@ const COLUMNS = [
   'usage',
 ] as const
 
-/** The first line of a journal as CSV: the names of the columns. */
+/** First line of a journal as CSV: the names of the columns. */
 export const CSV_HEADER = `${COLUMNS.join(',')}\r\n`
 
-/** One line of a journal as CSV (RFC 4180): amounts in dollars, the time in UTC, units by meter as JSON. */
+/** Formats one line of a journal as CSV (RFC 4180): amounts in dollars, the time in UTC, units by meter as JSON. */
 export function csvLine(entry: LedgerEntry): string {
   const { details } = entry
   const cells: Readonly<Record<(typeof COLUMNS)[number], string | undefined>> = {
@@ -50,8 +50,8 @@ export function csvLine(entry: LedgerEntry): string {
 }
 
 /**
- * Where a spreadsheet may begin to read a formula (OWASP, "CSV Injection"): at the start of a cell, and after whatever a spreadsheet
- * of another locale reads as a separator, quotes and blanks included.
+ * Positions where a spreadsheet may start to read a formula (OWASP, "CSV Injection"): at the start of a cell, and after any separator
+ * of a spreadsheet's locale, including quotes and blanks.
  */
 const FORMULA = /^(?=[\t\r\n])|(^|[,;|\t\r\n])([ "]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g
 const NUMBER = /^-?\d+(?:\.\d+)?$/

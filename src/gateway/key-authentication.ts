@@ -7,15 +7,15 @@ import { isUsable, type KeyRecord } from '../stores/key-store.ts'
 import type { Account } from '../stores/ledger.ts'
 import type { Authenticate, Principal } from '../stores/principal.ts'
 
-/** How long a found key is cached. With the interval at which work in progress is checked it is less than 5 seconds. */
+/** How long a key is cached, in milliseconds. Together with the interval of checks of work in progress, it is below 5 seconds. */
 const CACHE_MS = 2_500
 
-/** Most cached keys. */
+/** Maximum number of cached keys. */
 const MAX_CACHED_KEYS = 10_000
 
 /**
- * Authenticates by the keys of a store. Keys are looked up by their SHA-256, so neither the store nor the time of the
- * look-up reveals anything about a key. Unknown keys are not cached, so guesses cannot fill the memory.
+ * Authenticates by the keys of a store. Keys are looked up by their SHA-256, so neither the store nor the duration of the look-up
+ * reveals anything about a key. Unknown keys are not cached, so guesses cannot fill the memory.
  */
 export function keyAuthentication(store: GatewayStore, clock: Clock): Authenticate {
   const cache = new RecentMap<Principal>(MAX_CACHED_KEYS)

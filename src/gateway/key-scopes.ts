@@ -6,15 +6,17 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { KeyScopes } from '../stores/principal.ts'
 import { BATCHES_ID } from '../tasks/batches/file-requests.ts'
 
-/** What the scopes of a key may name. */
+/** Names that the scopes of a key may contain. */
 export interface ScopeNames {
   readonly endpoints: { readonly all: readonly Pick<Endpoint, 'id'>[] }
   readonly catalog: Pick<Catalog, 'find'>
 }
 
 /**
- * The scopes of a new key as they are stored: with public ids in place of aliases. Patterns and groups hold for models to come too.
- * @throws GatewayError `invalid_request` for an unknown endpoint, and for what is no list of texts; `param` is `endpoints` or `models`.
+ * Returns the scopes of a new key in the stored form: with public ids in place of aliases. Patterns and groups also apply to future
+ * models.
+ * @throws GatewayError `invalid_request` for an unknown endpoint, or if the value is not a list of strings; `param` is `endpoints` or
+ *   `models`.
  */
 export function storedScopes({ endpoints, models }: KeyScopes, names: ScopeNames): KeyScopes {
   return {
@@ -24,7 +26,7 @@ export function storedScopes({ endpoints, models }: KeyScopes, names: ScopeNames
 }
 
 function knownEndpoints(ids: readonly string[], { all }: ScopeNames['endpoints']): string[] {
-  // Files and batches are served beside the endpoints, under an id of their own.
+  // Files and batches are not endpoints, but have an id in scopes.
   const known = [...new Set([...all.map(({ id }) => id), BATCHES_ID])]
   checkTexts(ids, 'endpoints')
   const unknown = ids.find((id) => !known.includes(id))
@@ -33,14 +35,14 @@ function knownEndpoints(ids: readonly string[], { all }: ScopeNames['endpoints']
   throw new GatewayError('invalid_request', { message, param: 'endpoints' })
 }
 
-/** A key outlives a catalog, and other gateways of the same store may have other models, so that unknown ids stay. */
+/** A key outlives a catalog, and other gateways of the same store may have other models, so unknown ids are kept. */
 function idsOfModels(entries: readonly string[], catalog: ScopeNames['catalog']): string[] {
   checkTexts(entries, 'models')
   return [...new Set(entries.map((entry) => (isScopeRule(entry) ? entry : (catalog.find(entry)?.id ?? entry))))]
 }
 
-/** One text in place of a list would be searched for parts of it. */
+/** A single string in place of a list would be searched for substrings. */
 function checkTexts(value: unknown, param: string): void {
   if (Array.isArray(value) && value.every((entry) => typeof entry === 'string')) return
-  throw new GatewayError('invalid_request', { message: `scopes.${param} must be a list of texts`, param })
+  throw new GatewayError('invalid_request', { message: `scopes.${param} must be a list of strings`, param })
 }

@@ -15,23 +15,23 @@ import { type ScopeNames, storedScopes } from './key-scopes.ts'
 import { badLimitOf } from './limit-options.ts'
 import { checkPageSize, MAX_PAGE_SIZE, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
-/** What a new key is for. */
+/** Properties of a new key. */
 export interface NewKey {
-  /** The account that pays; must exist. */
+  /** Account that pays. It must exist. */
   readonly accountId: string
-  /** For people; default: empty. */
+  /** Display name. Empty by default. */
   readonly label?: string | undefined
-  /** Endpoints and models that it may use; default: all. */
+  /** Endpoints and models that the key may use. Default: all. */
   readonly scopes?: KeyScopes | undefined
-  /** Default: those of the account's plan, then of the gateway, each by itself. */
+  /** Limits of the key. Each defaults to that of the account's plan, then of the gateway. */
   readonly limits?: RateLimits | undefined
-  /** Most that may be spent with it in a day or month; default: none. Needs billing. */
+  /** Maximum amount that may be spent with the key per day or month, if any. Requires billing. */
   readonly spendingCap?: SpendingCap | undefined
-  /** May requests with this key name their end user, for limits per end user? Default false. */
+  /** Whether requests with this key may name their end user, for limits per end user. Default false. */
   readonly namesEndUsers?: boolean | undefined
   /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
   readonly tags?: readonly string[] | undefined
-  /** Unix milliseconds from which it is refused; default: never. */
+  /** Expiry in Unix milliseconds. By default the key does not expire. */
   readonly expiresAtMs?: number | undefined
 }
 
@@ -46,16 +46,16 @@ const NEW_KEY_MEMBERS = {
   expiresAtMs: true,
 } satisfies MemberNames<NewKey>
 
-/** What `update` may change. */
+/** Members that `update` can change. */
 type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 
-/** A page of keys. */
+/** Selects a page of keys. */
 export interface KeysPageOptions {
-  /** Of this account only. */
+  /** Account whose keys are listed. */
   readonly accountId?: string | undefined
-  /** `next` of the page before. */
+  /** Value of `next` on the previous page. */
   readonly cursor?: string | undefined
-  /** 1 to 1,000; default 100. */
+  /** Maximum number of keys per page, from 1 to 1,000. Default 100. */
   readonly limit?: number | undefined
 }
 
@@ -65,43 +65,43 @@ const KEYS_PAGE_OPTIONS = {
   limit: true,
 } satisfies MemberNames<KeysPageOptions>
 
-/** Keys, oldest first. */
+/** Page of keys. */
 export interface KeysPage {
-  /** Expired and revoked ones too. */
+  /** Keys, oldest first, including expired and revoked ones. */
   readonly keys: readonly KeyRecord[]
-  /** Undefined: there are no more. */
+  /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
 
 /** Administration of API keys, for the host's own code. Every method throws a GatewayError, or a TypeError for an unknown member. */
 export interface Keys {
   /**
-   * Makes a key. `key` is shown this once; the store keeps its SHA-256 only.
-   * @throws GatewayError `invalid_request` when the account does not exist, the scopes name an endpoint that there is not, a limit
-   *   is no positive number, the expiry no time to come, or no store can keep the cap.
+   * Creates a key. `key` is shown only this once; the store keeps only its SHA-256.
+   * @throws GatewayError `invalid_request` if the account does not exist, the scopes name an unknown endpoint, a limit is not a
+   *   positive number, the expiry is not in the future, or no store can store the cap.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
   /**
-   * Changes limits, cap and trust of a key; `null` takes limits or cap away. In force everywhere within 5 seconds, and what the
-   * key has spent counts against a new cap. False when there is no such key.
-   * @throws GatewayError `invalid_request` when a limit is no positive number, or no store can keep the cap.
+   * Changes limits, cap and trust of a key; `null` removes limits or cap. Takes effect everywhere within 5 seconds, and earlier
+   * spending of the key counts against a new cap. Returns false if there is no such key.
+   * @throws GatewayError `invalid_request` if a limit is not a positive number, or no store can store the cap.
    */
   update(keyId: string, change: KeyUpdate): Promise<boolean>
-  /** Keys of one account, or of all. Reads them all: of many keys take pages. */
+  /** Returns all keys of one account, or of all. For many keys use `page`. */
   list(accountId?: string): Promise<readonly KeyRecord[]>
   /**
-   * A page of the keys of one account, or of all, oldest first.
-   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   * Lists a page of the keys of one account, or of all, oldest first.
+   * @throws GatewayError `invalid_request` for an invalid limit or cursor.
    */
   page(options?: KeysPageOptions): Promise<KeysPage>
-  /** One key by its id; undefined: there is none. */
+  /** Returns a key by its id, or `undefined` if there is none. */
   find(keyId: string): Promise<KeyRecord | undefined>
-  /** Ends a key; every process refuses it within 5 seconds. False when there is no such key. */
+  /** Revokes a key; every process rejects it within 5 seconds. Returns false if there is no such key. */
   revoke(keyId: string): Promise<boolean>
   /**
-   * Makes a new key with the facts of an old one, which ends after `overlapMs` (default one day), so that callers can
-   * change over without a gap.
-   * @throws GatewayError `invalid_request` when there is no such key, it was revoked, or `overlapMs` is negative.
+   * Creates a key with the properties of an old one, which expires after `overlapMs` (default one day), so that callers can switch
+   * without a gap.
+   * @throws GatewayError `invalid_request` if there is no such key, it was revoked, or `overlapMs` is negative.
    */
   rotate(
     keyId: string,
@@ -109,13 +109,13 @@ export interface Keys {
   ): Promise<{ readonly key: string; readonly record: KeyRecord }>
 }
 
-/** How long an old key stays valid beside the one that replaces it. */
+/** How long an old key stays valid alongside its replacement, in milliseconds. */
 const DEFAULT_OVERLAP_MS = 24 * 60 * 60 * 1000
 
 /**
- * Makes the administration of a store's keys.
- * @param ready resolves once the store can be used.
- * @param names what scopes may name; undefined: unknown here, so that all are accepted.
+ * Creates the administration of a store's keys.
+ * @param ready Resolves once the store can be used.
+ * @param names Names that scopes may contain. If omitted, all names are accepted.
  */
 export function keysOf(
   store: GatewayStore,
@@ -182,7 +182,7 @@ export function keysOf(
           id: ids.next('key'),
           hash: hashApiKey(key),
           createdAtMs: nowMs,
-          // One that was rotated has an end. All keys are read only then.
+          // A rotated key has an expiry. All keys are read only then.
           expiresAtMs: old.expiresAtMs === undefined ? undefined : lifetimeOf(old, await allKeys(store)),
           replaces: old.id,
         }
@@ -204,14 +204,14 @@ function checkNewKey(key: NewKey, owner: string): void {
 }
 
 function checkParts({ limits, spendingCap, namesEndUsers }: KeyUpdate, owner: string): void {
-  // `'false'` would be true.
+  // The string `'false'` would count as true.
   if ((namesEndUsers ?? undefined) !== undefined && typeof namesEndUsers !== 'boolean')
     throw new TypeError(`${owner}: namesEndUsers must be true or false`)
   checkMembers(limits, RATE_LIMITS_MEMBERS, owner, 'limits')
   checkMembers(spendingCap, SPENDING_CAP_MEMBERS, owner, 'spendingCap')
 }
 
-/** @throws GatewayError `invalid_request` naming the limit that is no positive number. */
+/** @throws GatewayError `invalid_request` naming a limit that is not a positive number. */
 function checkLimits(limits: RateLimits | null | undefined): void {
   const bad = badLimitOf(limits)
   if (bad === undefined) return
@@ -219,8 +219,8 @@ function checkLimits(limits: RateLimits | null | undefined): void {
 }
 
 /**
- * @throws GatewayError `invalid_request` for what is no time: a key with it would never end; and for what is past, such as seconds
- *   given as milliseconds: nobody could use the key.
+ * @throws GatewayError `invalid_request` for an invalid time, with which a key would never expire, or for a past time, such as
+ *   seconds given as milliseconds, with which nobody could use the key.
  */
 function checkExpiry(expiresAtMs: number | undefined, nowMs: number): void {
   if (expiresAtMs === undefined || (Number.isFinite(expiresAtMs) && expiresAtMs > nowMs)) return
@@ -228,7 +228,7 @@ function checkExpiry(expiresAtMs: number | undefined, nowMs: number): void {
   throw new GatewayError('invalid_request', { message, param: 'expiresAtMs' })
 }
 
-/** @throws GatewayError `invalid_request` for what no record keeps. */
+/** @throws GatewayError `invalid_request` for tags that records do not accept. */
 function checkTags(tags: readonly string[] = []): void {
   if (Array.isArray(tags) && tagsOf(tags, undefined).length === new Set(tags).size) return
   const message = 'tags must be at most 8, each of 1 to 64 letters, digits or ._:/-'
@@ -238,8 +238,8 @@ function checkTags(tags: readonly string[] = []): void {
 type ConfiguredKey = Pick<FixedKey, 'key' | 'account' | 'namesEndUsers'> & { readonly limits: RateLimits | undefined }
 
 /**
- * Until when a key was to live before it was rotated. Rotation shortens the expiry of the old key only, so that the newest key of
- * its line still has it: a key may be rotated twice, or again while it overlaps with its successor.
+ * Returns the expiry of a key before its rotation. Rotation shortens the expiry of only the old key, so the newest key of its line
+ * still has it: a key may be rotated twice, or again while it overlaps with its successor.
  */
 function lifetimeOf(key: KeyRecord, all: readonly KeyRecord[]): number | undefined {
   let newest = key
@@ -252,9 +252,9 @@ function lifetimeOf(key: KeyRecord, all: readonly KeyRecord[]): number | undefin
 }
 
 /**
- * Makes a key of the configuration known to a store. One that was configured before for another account is moved to this one,
- * with these limits.
- * @throws TypeError when the store has this key as one that was made there for another account.
+ * Adds a key of the configuration to a store. If the key was configured for another account before, it moves to this account, with
+ * these limits.
+ * @throws TypeError if the key was created in the store for another account.
  */
 export async function configureKey(
   store: GatewayStore,
@@ -265,7 +265,7 @@ export async function configureKey(
   const facts = { id, accountId: account, label: 'configured', createdAtMs: nowMs, namesEndUsers }
   await store.keys.insert(newKeyRecord(key, limits === undefined ? facts : { ...facts, limits }))
   if (await store.keys.update(id, { accountId: account, limits: limits ?? null, namesEndUsers })) return
-  // The store has it by another id, so it was not made by a configuration.
+  // The store has the key under another id, so a configuration did not create it.
   const stored = await store.keys.findByHash(hashApiKey(key))
   if (stored === undefined || stored.accountId === account) return
   throw new TypeError(
@@ -277,7 +277,7 @@ async function readPage({ keys }: GatewayStore, query: KeysQuery): Promise<reado
   return keys.page === undefined ? keyPage(await keys.list(query.accountId), query) : keys.page(query)
 }
 
-/** Keys of one account, or of all. In pages where the store has them, so that other work runs in between. */
+/** Returns the keys of one account, or of all, in pages if the store supports them, so that other work runs in between. */
 async function allKeys(store: GatewayStore, accountId?: string): Promise<readonly KeyRecord[]> {
   if (store.keys.page === undefined) return store.keys.list(accountId)
   const all: KeyRecord[] = []
@@ -289,7 +289,7 @@ async function allKeys(store: GatewayStore, accountId?: string): Promise<readonl
   }
 }
 
-/** The record of a key, which holds only the key's digest. */
+/** Builds the record of a key, which contains only the key's digest. */
 export function newKeyRecord(
   key: string,
   facts: NewKey & { readonly id: string; readonly createdAtMs: number },

@@ -2,22 +2,22 @@ import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known
 import { type LimitSet, withDefaults } from '../pipeline/limit-set.ts'
 import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
 
-/** Limits by whom they count for. An absent member limits nothing. */
+/** Limits by scope. Omitted members limit nothing. */
 export interface LimitScopes {
-  /** Each key by itself, unless it sets the limit itself. */
+  /** Limits of each key that does not set its own. */
   readonly perKey?: RateLimits | undefined
-  /** All keys of an account together. */
+  /** Limits of all keys of an account together. */
   readonly perAccount?: RateLimits | undefined
-  /** Each end user of an account: of `authenticate`, or named by a key with `namesEndUsers`. */
+  /** Limits of each end user of an account: from `authenticate`, or named by a key with `namesEndUsers`. */
   readonly perEndUser?: RateLimits | undefined
 }
 
-/** Limits alone are those per key. */
+/** Limits. Without a scope they apply per key. */
 export type LimitOptions = RateLimits | LimitScopes
 
-/** What accounts of a plan have. */
+/** Settings of a plan. */
 export interface Plan {
-  /** In place of the gateway's own, each by itself. */
+  /** Limits that replace the gateway's, one by one. */
   readonly limits?: LimitOptions | undefined
 }
 
@@ -26,8 +26,8 @@ const LIMIT_OPTIONS = { ...SCOPES, ...RATE_LIMITS_MEMBERS } satisfies MemberName
 const PLAN_MEMBERS = { limits: true } satisfies MemberNames<Plan>
 
 /**
- * Checks limits and fills in what they leave open.
- * @param name of the option, for errors.
+ * Checks limits and fills in omitted ones.
+ * @param name Name of the option, for errors.
  * @throws TypeError naming the member.
  */
 export function limitSetOf(options: LimitOptions | undefined, name: string): LimitSet {
@@ -48,8 +48,8 @@ export function limitSetOf(options: LimitOptions | undefined, name: string): Lim
 }
 
 /**
- * Checks limits alone.
- * @param owner what was called, for the message.
+ * Checks limits without a scope.
+ * @param owner Called function, for the message.
  * @throws TypeError naming the member.
  */
 export function checkRateLimits(limits: unknown, owner: string, path: string): void {
@@ -58,7 +58,10 @@ export function checkRateLimits(limits: unknown, owner: string, path: string): v
   if (bad !== undefined) throw new TypeError(`${owner}: ${path}.${bad} must be a positive number`)
 }
 
-/** A limit that limits nothing, or everything, in place of what was meant: NaN, a text, zero or less. Undefined: all are right. */
+/**
+ * Returns the name of an invalid limit, or `undefined` if all are valid. NaN, a string, zero or less would limit nothing, or
+ * everything.
+ */
 export function badLimitOf(limits: unknown): string | undefined {
   return Object.entries(limits ?? {}).find(
     ([, value]) => value !== undefined && !(Number.isFinite(value) && value > 0),
@@ -66,7 +69,7 @@ export function badLimitOf(limits: unknown): string | undefined {
 }
 
 /**
- * The limits of each plan, with the gateway's for what a plan leaves open.
+ * Returns the limits of each plan; the gateway's limits fill in omitted ones.
  * @throws TypeError naming the plan.
  */
 export function planLimitsOf(

@@ -3,13 +3,16 @@ import type { BatchService } from '../tasks/batches/batch-requests.ts'
 import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 
-/** What runs and serves files and batches, once it is loaded. */
+/** Loaded modules that run and serve files and batches. */
 export interface LoadedBatches extends BatchService {
   readonly engine: typeof import('../tasks/batches/batch-engine.ts')
   readonly runner: BatchRunner
 }
 
-/** Loads it where the gateway has batches, so that others do not keep it in memory; undefined: there are none. */
+/**
+ * Loads the modules of batches if the gateway has batches, so that other gateways do not keep them in memory. Returns `undefined` if
+ * there are none.
+ */
 export async function loadBatches(
   context: PipelineContext,
   wakeWebhooks: WakeWebhooks,

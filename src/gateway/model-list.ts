@@ -7,51 +7,51 @@ import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context
 import { isUnpricedBy } from '../pipeline/unpriced-models.ts'
 import { type ListedFacts, listedFacts } from './listed-facts.ts'
 
-/** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
+/** Model in `GET /v1/models`: the members that OpenAI's and Anthropic's clients read, in one object. */
 export interface ListedModel {
-  /** What callers write. */
+  /** Id that callers use in requests. */
   readonly id: string
   readonly object: 'model'
-  /** Unix seconds. */
+  /** Release time in Unix seconds. */
   readonly created: number
   /** Id of the vendor. */
   readonly owned_by: string
   readonly type: 'model'
-  /** For people. */
+  /** Display name. */
   readonly display_name: string
-  /** The same moment as `created`, as RFC 3339. */
+  /** Value of `created`, in RFC 3339. */
   readonly created_at: string
-  /** Day on which its vendor ends it, such as `2026-12-31`, if known; OpenRouter's name. */
+  /** Day on which its vendor ends it, such as `2026-12-31`, if known. The name is OpenRouter's. */
   readonly expiration_date?: string
-  /** The context window. */
+  /** Context window in tokens. */
   readonly max_input_tokens?: number
-  /** Most output tokens. */
+  /** Maximum number of output tokens. */
   readonly max_tokens?: number
-  /** The same as `max_input_tokens`, under OpenRouter's name. */
+  /** Value of `max_input_tokens`, under OpenRouter's name. */
   readonly context_length?: number
-  /** The same as `max_tokens`, under OpenRouter's name. */
+  /** Value of `max_tokens`, under OpenRouter's name. */
   readonly top_provider?: { readonly max_completion_tokens: number }
-  /** What it reads and writes: `text`, `image`, `audio`, `video`, `pdf`. Absent, like all of these members: not known. */
+  /** Supported inputs and outputs: `text`, `image`, `audio`, `video`, `pdf`. Like all of these members, it is omitted if unknown. */
   readonly architecture?: {
     readonly input_modalities: readonly string[]
     readonly output_modalities: readonly string[]
   }
-  /** Parameters of a chat that depend on the model; also those that the gateway translates to something else of the vendor's. */
+  /** Chat parameters that depend on the model, including those that the gateway translates to parameters of the vendor. */
   readonly supported_parameters?: readonly string[]
-  /** Dollars for one token, second, picture or request, as decimal strings; where the operator shows prices. */
+  /** Dollars for one token, second, image or request, as decimal strings, if the operator shows prices. */
   readonly pricing?: Readonly<Record<string, string>>
-  /** What the model does. */
+  /** Kinds of work that the model does. */
   readonly kinds: readonly string[]
-  /** Whether calls of the model can be answered here. */
+  /** Whether this gateway can answer calls of the model. */
   readonly available: boolean
-  /** Error code that calls of the model get: its vendor has no key, or it has no price and billing is on. Absent if available. */
+  /** Error code that calls of the model get: its vendor has no key, or it has no price and billing is on. Omitted if available. */
   readonly unavailable_reason?: UnavailableReason
 }
 
-/** Why a listed model cannot be called: the error code that callers get. */
+/** Reason why a listed model cannot be called: the error code that callers get. */
 export type UnavailableReason = 'model_not_configured' | 'model_not_priced'
 
-/** The answer of `GET /v1/models`. */
+/** Answer of `GET /v1/models`. */
 export interface ModelList {
   readonly object: 'list'
   readonly data: readonly ListedModel[]
@@ -60,20 +60,19 @@ export interface ModelList {
   readonly last_id: string | null
 }
 
-/** What the list is made from. */
+/** Parts of a gateway that the list is built from. */
 export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices' | 'endpoints'>
 
-/** Returns a function that says why a model cannot be called, or `undefined` if it can. */
+/** Returns a function that returns why a model cannot be called, or `undefined` if it can. */
 export function unavailableReasonBy(context: ListContext): (model: CatalogModel) => UnavailableReason | undefined {
   const isUnpriced = isUnpricedBy(context)
   return (model) => {
     if (!isConfigured(context, model)) return 'model_not_configured'
-    // A vendor's own id is listed too, and has the price of its model.
+    // The vendor's own id is also listed, and has the price of its model.
     return isUnpriced(context.catalog.find(model.id) ?? model) ? 'model_not_priced' : undefined
   }
 }
 
-/** Lists one model. */
 export function listedModel(
   model: CatalogModel,
   context: ListContext,
@@ -112,7 +111,7 @@ export function listedModel(
   }
 }
 
-/** Adds the vendor's own id of each model that callers may use by it: `claude-opus-4-7` after `cl-opus-4-7`. */
+/** Adds the vendor's own id of each model that callers may use it for: `claude-opus-4-7` after `cl-opus-4-7`. */
 export function withVendorIds(models: readonly CatalogModel[], { catalog }: ListContext): CatalogModel[] {
   return models.flatMap((model) => {
     const { aliases, upstream } = model
@@ -122,14 +121,14 @@ export function withVendorIds(models: readonly CatalogModel[], { catalog }: List
   })
 }
 
-/** Lists all models; there is no paging, as with OpenAI, and Anthropic's paging members say so. */
+/** Lists all models. There is no paging, as in OpenAI's API, and Anthropic's paging members report a single page. */
 export function modelList(models: readonly CatalogModel[], context: ListContext): ModelList {
   const reasonOf = unavailableReasonBy(context)
   const data = withVendorIds(models, context).map((model) => listedModel(model, context, reasonOf))
   return { object: 'list', data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
 }
 
-/** Parameters by what a model can do; all models of chat take the first ones. */
+/** Parameters by ability. All chat models support the first ones. */
 const PARAMETERS: Readonly<Record<Ability, readonly string[]>> = {
   reasoning: ['reasoning_effort'],
   tool_call: ['tools', 'tool_choice'],
@@ -161,7 +160,7 @@ const PRICING_NAMES: Readonly<Record<string, string>> = {
   request: 'request',
 }
 
-/** The prices that hold for a call without special fields; undefined when there is none. */
+/** Returns the prices of a call without special fields, or `undefined` if there are none. */
 function pricingOf(rate: Rate | undefined): Readonly<Record<string, string>> | undefined {
   if (rate === undefined) return undefined
   const pricing: Record<string, string> = {}
@@ -173,7 +172,7 @@ function pricingOf(rate: Rate | undefined): Readonly<Record<string, string>> | u
   return pricing
 }
 
-/** Undefined where no decimal says it: `per` is no power of ten. */
+/** Returns `undefined` if no decimal is exact, because `per` is not a power of ten. */
 function unitPrice(amount: string, per: number): string | undefined {
   if (!/^10*$/.test(String(per))) return undefined
   const { numerator, denominator } = parseDecimal(amount)

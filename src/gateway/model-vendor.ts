@@ -3,7 +3,7 @@ import type { ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 
-/** Which models a vendor serves without rows, by what the endpoints find in it. */
+/** Models that a vendor serves without rows, as the endpoints determine them. */
 export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[], snapshot?: Snapshot): ModelVendor {
   const kinds = new Map<string, string | undefined>()
   for (const { kind, servesUnlisted } of endpoints) {

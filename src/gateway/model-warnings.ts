@@ -12,12 +12,12 @@ import {
 } from '../pipeline/unpriced-models.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
-/** Most ids that one message names. */
+/** Maximum number of ids in one message. */
 const MOST_NAMED = 20
 
 /**
- * Tells the operator of models that cannot be called because they have no price, although his own rows of models or prices name
- * them, and of fallbacks that can never answer. Prices that do not list their rows are not judged.
+ * Warns the operator of models that cannot be called because they have no price, although the operator's rows of models or prices
+ * name them, and of fallbacks that can never answer. Prices that do not list their rows are not checked.
  */
 export function warnOfModels(
   context: PipelineContext,
@@ -28,7 +28,7 @@ export function warnOfModels(
   warnOfVendors(context, options)
 }
 
-/** Warns of vendors without a key that rows of the operator name, in their fallbacks too, or that prices name and the operator lists. */
+/** Warns of vendors without a key that rows of the operator name, also in fallbacks, or that prices name and the operator lists. */
 function warnOfVendors(
   { catalog, vendors, prices, warnings }: PipelineContext,
   { models = [], vendors: given, prices: option }: Pick<GatewayOptions, 'models' | 'vendors' | 'prices'>,
@@ -36,7 +36,7 @@ function warnOfVendors(
   const rows = [...models, ...given.flatMap((vendor) => (vendor.hasBuiltInModels === true ? [] : vendor.models))]
   const fallbacks = rows.flatMap(({ fallbacks: ids = [] }) => ids.flatMap((id) => catalog.find(id) ?? []))
   const ids = new Set([...rows, ...fallbacks].flatMap(servingVendors))
-  // List prices are made for the catalog, and name models that nobody has chosen.
+  // List prices are built for the catalog, and name models that nobody has chosen.
   const isChosen = !(typeof option === 'object' && 'forCatalog' in option)
   for (const { model } of isChosen ? (prices?.rows?.() ?? []) : [])
     for (const id of servingVendors(catalog.find(model) ?? {})) if (vendors.has(id)) ids.add(id)
@@ -56,7 +56,7 @@ function warnOfUnpriced(
   const unpriced: UnpricedModel[] = []
   for (const id of ids) {
     const model = isPattern(id) ? undefined : catalog.find(id)
-    // A row of prices may name an alias, which is told by another warning, or a route.
+    // A price row may name an alias, which another warning reports, or a route.
     if (model?.id !== id || !isCallable(model, vendors) || !needsPrice(model)) continue
     const fault = judge(model)
     if (fault !== undefined) unpriced.push(fault)

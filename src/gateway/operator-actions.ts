@@ -6,33 +6,32 @@ import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-co
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim, type StoredAnswer } from '../stores/idempotency-store.ts'
 import { administer } from './administer.ts'
 
-/** A change that is made once, however often it is sent. */
+/** Change that is made once, however often it is sent. */
 export interface RepeatableChange {
-  /** Who sends it; keys of different operators are different. */
+  /** Sender of the change. Keys of different operators are independent. */
   readonly operator: string
-  /** The Idempotency-Key. */
   readonly key: string
-  /** What is sent, as text: with the same key it must be the same. */
+  /** Content of the request as text; it must be equal for the same key. */
   readonly request: string
 }
 
-/** What a change gave: now, or when it was sent first. */
+/** Result of a change, made now or when it was sent first. */
 export interface MadeChange {
   readonly answer: StoredAnswer
   readonly isReplay: boolean
 }
 
-/** What handlers beside the gateway need that change things in an operator's name. */
+/** Operations for handlers alongside the gateway that make changes for an operator. */
 export interface OperatorActions {
   /**
-   * Makes a change once within 24 hours, in all processes of the store. One that fails may be sent again with the same key.
-   * @param make gives what is kept for those who send it again; nothing secret may be in it.
-   * @throws GatewayError `idempotency_in_flight` while the first is not answered, `idempotency_mismatch` when the key was used
-   *   with another request, `storage_limit_reached` beyond `accountStorage.idempotencyKeys` of one operator, `store_unavailable`, and what
-   *   `make` throws.
+   * Makes a change once within 24 hours, in all processes of the store. A failed change may be sent again with the same key.
+   * @param make Makes the change and returns the answer that is stored for repeated requests; it must contain no secret.
+   * @throws GatewayError `idempotency_in_flight` while the first is not answered, `idempotency_mismatch` if the key was used with
+   *   another request, `storage_limit_reached` beyond `accountStorage.idempotencyKeys` of one operator, `store_unavailable`, and
+   *   whatever `make` throws.
    */
   once(change: RepeatableChange, make: () => Promise<StoredAnswer>): Promise<MadeChange>
-  /** Tells the host of a change, by the event `operator-action`. */
+  /** Reports a change to the host, by the event `operator-action`. */
   report(action: OperatorAction): void
   /**
    * Reports a fault after a change was made, by the event `internal-error`.
@@ -46,7 +45,7 @@ export interface OperatorActions {
   requestFailed(error: unknown, line: () => void): void
 }
 
-/** Creates them for a gateway. `ready` resolves once its store can be used. */
+/** Creates the operator actions of a gateway. `ready` resolves once its store can be used. */
 export function operatorActionsOf(context: PipelineContext, ready: () => Promise<void>): OperatorActions {
   const { clock } = context
   const { idempotency } = context.store
@@ -68,7 +67,8 @@ export function operatorActionsOf(context: PipelineContext, ready: () => Promise
         accountId,
         key,
         fingerprint: createHash('sha256').update(request).digest('hex'),
-        // Not sooner if the process dies: whether the change was made is not known then, and most are not to be made twice.
+        // The claim also stays if the process dies: it is then unknown whether the change was made, and most changes must not be made
+        // twice.
         expiresAtMs: nowMs + IDEMPOTENCY_RETENTION_MS,
       }
       const result = await administer(ready, () =>
@@ -79,7 +79,7 @@ export function operatorActionsOf(context: PipelineContext, ready: () => Promise
         await attempt(() => idempotency.release(claim))
         throw error
       })
-      // The change is made either way, and may have given what is shown once.
+      // The change is made either way, and its result may contain a secret that is shown once.
       await attempt(() => idempotency.complete(claim, answer, clock.now()))
       return { answer, isReplay: false }
     },

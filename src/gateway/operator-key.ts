@@ -5,12 +5,12 @@ import type { GatewayRequest } from '../core/exchange.ts'
 import type { ClientAddress } from '../core/forwarded-address.ts'
 import { bearerToken } from '../pipeline/authenticate.ts'
 
-/** Fewest characters of the key: a key that can be guessed would expose the state of the vendors. */
+/** Minimum length of the key, in characters. A guessed key would expose the state of the vendors. */
 export const SHORTEST_OPERATOR_KEY = 24
 
 /**
- * Does a request carry the operator's key? Digests are compared in constant time, so the duration reveals neither the key
- * nor its length. Without a configured key the result is always false.
+ * Whether a request carries the operator's key. Digests are compared in constant time, so the duration reveals neither the key nor
+ * its length. Always false if no key is configured.
  */
 export function bearsOperatorKey(request: GatewayRequest, operatorKey: string | undefined): boolean {
   const given = bearerToken(request.header('authorization'))
@@ -25,7 +25,7 @@ function digestOf(text: string): Buffer {
 const WRONG_KEYS_PER_MINUTE = 5
 const WINDOW_MS = 60_000
 
-/** Maximum number of addresses that are remembered. The oldest are forgotten first. */
+/** Maximum number of stored addresses. The oldest are removed first. */
 const MAX_ADDRESSES = 10_000
 
 /** Wrong keys of one address. */

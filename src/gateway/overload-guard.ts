@@ -4,22 +4,22 @@ import type { BodyListener, GatewayRequest } from '../core/exchange.ts'
 import { type HeldBytes, overloaded } from '../core/held-bytes.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 
-/** When a process takes no further requests to models. Each bound is optional; none is set by default. */
+/** Limits above which a process rejects requests to models. Each limit is optional; none is set by default. */
 export interface OverloadOptions {
-  /** Most requests to models in progress. */
+  /** Maximum number of requests to models in flight. */
   readonly maxInFlight?: number | undefined
   /**
-   * Maximum number of bytes of their bodies and of the media that are fetched for them. A body counts from when it is read, by the
-   * length that it announces, until its request is over. Media count while they arrive, until the answer begins.
+   * Maximum number of bytes of their bodies and of the media that are fetched for them. A body counts by its announced length from
+   * the start of its reading until its request ends. Media count while they arrive, until the answer begins.
    */
   readonly maxHeldBytes?: number | undefined
-  /** Longest time by which the event loop may lag behind, in milliseconds. */
+  /** Maximum delay of the event loop, in milliseconds. */
   readonly maxEventLoopDelayMs?: number | undefined
 }
 
 const SAMPLE_INTERVAL_MS = 100
 
-/** Refuses requests that this process has no room for, before their bodies are read. */
+/** Rejects requests that this process has no room for, before their bodies are read. */
 export class OverloadGuard {
   readonly #options: OverloadOptions
   readonly #clock: Clock
@@ -34,7 +34,7 @@ export class OverloadGuard {
     this.#heldBytes = heldBytes
   }
 
-  /** Begins to watch the event loop, if it has a bound. */
+  /** Starts to watch the event loop, if it has a limit. */
   start(): void {
     if (this.#options.maxEventLoopDelayMs === undefined || this.#timer !== undefined) return
     this.#watch()
@@ -54,13 +54,13 @@ export class OverloadGuard {
     if (maxEventLoopDelayMs !== undefined && this.#delayMs > maxEventLoopDelayMs) throw overloaded('event-loop-delay')
   }
 
-  /** The same request, whose body counts; undefined: bodies have no bound. */
+  /** Returns the request with its body counted, or `undefined` if bodies have no limit. */
   held(request: GatewayRequest): HeldRequest | undefined {
     if (this.#heldBytes.max === undefined) return undefined
     return new HeldRequest(request, (from, to) => this.#heldBytes.add(to - from))
   }
 
-  /** A late timer tells how long everything else waits, too. Lateness is forgotten by halves. */
+  /** The delay of a timer also shows how long everything else waits. The stored delay halves with each measurement. */
   #watch(): void {
     this.#dueMs = performance.now() + SAMPLE_INTERVAL_MS
     this.#timer = this.#clock.schedule(SAMPLE_INTERVAL_MS, () => {
@@ -70,10 +70,10 @@ export class OverloadGuard {
   }
 }
 
-/** Every member of a request is handed on but `streamBody`: a body that is streamed is not held, so nothing of it is counted. */
+/** All members of a request but `streamBody`: a streamed body is not held, so it is not counted. */
 type WholeRequest = Required<Omit<GatewayRequest, 'streamBody'>>
 
-/** A request whose body is counted while it is held. */
+/** Request whose body is counted while it is held. */
 export class HeldRequest implements WholeRequest {
   readonly method: string
   readonly path: string
@@ -84,7 +84,7 @@ export class HeldRequest implements WholeRequest {
   readonly #change: (from: number, to: number) => void
   #bytes = 0
 
-  /** @param change Counts a body of another size; throws where a larger one has no room. */
+  /** @param change Counts a body of another size; throws if there is no room for a larger one. */
   constructor(inner: GatewayRequest, change: (from: number, to: number) => void) {
     this.method = inner.method
     this.path = inner.path
@@ -111,20 +111,20 @@ export class HeldRequest implements WholeRequest {
     return this.#inner.header(name)
   }
 
-  /** @throws GatewayError `overloaded` where the body has no room. */
+  /** @throws GatewayError `overloaded` if there is no room for the body. */
   readBody(limitBytes: number, listener: BodyListener): void {
     const announced = Number(this.header('content-length') ?? 0)
-    // A length beyond the limit is refused by who reads, as such.
+    // The reader rejects a length beyond the limit with its own error.
     this.#resize(announced >= 0 && announced <= limitBytes ? announced : 0)
     this.#inner.readBody(limitBytes, (failure, chunks) => {
-      // It is here now, whether there is room or not.
+      // The body has arrived, whether there is room or not.
       const byteLength = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0)
       if (byteLength < this.#bytes) this.#resize(byteLength)
       listener(failure, chunks)
     })
   }
 
-  /** The request is over. */
+  /** Releases the bytes of a finished request. */
   release(): void {
     this.#resize(0)
   }
@@ -142,7 +142,7 @@ const OVERLOAD_OPTIONS = {
 } satisfies MemberNames<OverloadOptions>
 
 /**
- * The guard that these options describe; undefined: none.
+ * Returns the guard of these options, or `undefined` if no limit is set.
  * @throws TypeError naming the option.
  */
 export function overloadGuardOf(

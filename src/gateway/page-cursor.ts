@@ -2,16 +2,16 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import type { ListPlace } from '../stores/newest-first.ts'
 
-/** Most rows of one page. */
+/** Maximum number of rows per page. */
 export const MAX_PAGE_SIZE = 1_000
 
-/** Texts as an opaque cursor. */
+/** Encodes strings as an opaque cursor. */
 export function cursorOf(parts: readonly string[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url')
 }
 
 /**
- * The texts of a cursor that {@link cursorOf} made; undefined for no cursor.
+ * Decodes the strings of a cursor from {@link cursorOf}; returns `undefined` without a cursor.
  * @throws GatewayError `invalid_request` for anything else.
  */
 export function cursorParts(cursor: string | undefined, count: number): readonly string[] | undefined {
@@ -20,41 +20,41 @@ export function cursorParts(cursor: string | undefined, count: number): readonly
     const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
     if (Array.isArray(parts) && parts.length === count && parts.every(isPart)) return parts
   } catch {
-    // No JSON: no cursor of ours.
+    // Text that is not JSON is not a cursor of the gateway.
   }
   throw badCursor()
 }
 
-/** No store has a NUL in an id, and PostgreSQL takes none. */
+/** No id contains a NUL, and PostgreSQL does not accept one. */
 function isPart(part: unknown): part is string {
   return typeof part === 'string' && !part.includes('\0')
 }
 
-/** The error for a text that is no cursor. */
+/** Creates the error for an invalid cursor. */
 export function badCursor(): GatewayError {
   return new GatewayError('invalid_request', { message: 'this cursor is not one that was given', param: 'cursor' })
 }
 
-/** @throws GatewayError `invalid_request` for a limit that is no whole number from 1 to 1,000. */
+/** @throws GatewayError `invalid_request` unless the limit is an integer from 1 to 1,000. */
 export function checkPageSize(limit: number): void {
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE_SIZE) return
   const message = `limit must be a whole number from 1 to ${MAX_PAGE_SIZE}, not ${limit}`
   throw new GatewayError('invalid_request', { message, param: 'limit' })
 }
 
-/** The same limit. @throws as {@link checkPageSize}. */
+/** Returns the limit after its check. @throws as {@link checkPageSize}. */
 export function checkedPageSize(limit: number): number {
   checkPageSize(limit)
   return limit
 }
 
-/** A place among the newest first, as a cursor has it. */
+/** Converts a place in a list, newest first, to parts of a cursor. */
 export function partsOfPlace({ createdAtMs, id }: ListPlace): readonly string[] {
   return [String(createdAtMs), id]
 }
 
 /**
- * The place of a cursor that was made of {@link partsOfPlace}; undefined for no cursor.
+ * Decodes the place of a cursor from {@link partsOfPlace}; returns `undefined` without a cursor.
  * @throws GatewayError `invalid_request` for anything else.
  */
 export function placeOf(cursor: string | undefined): ListPlace | undefined {
@@ -62,12 +62,12 @@ export function placeOf(cursor: string | undefined): ListPlace | undefined {
   if (parts === undefined) return undefined
   const [time = '', id = ''] = parts
   const createdAtMs = Number(time)
-  // A fraction, or a number beyond all times, would be an error of the store.
+  // A fraction, or a number beyond all times, would cause an error in the store.
   if (time === '' || !Number.isSafeInteger(createdAtMs)) throw badCursor()
   return { createdAtMs, id }
 }
 
-/** Cuts a page that was read with one row more than it holds. */
+/** Cuts a page that was read with one additional row. */
 export function pageOf<Row>(
   rows: readonly Row[],
   limit: number,

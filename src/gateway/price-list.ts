@@ -3,31 +3,30 @@ import { isPattern, starOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { MeterPrice, PriceConditions, PriceRow, Prices } from '../catalog/prices/prices.ts'
 
-/** Prices of a model that hold under the same conditions. */
+/** Prices of a model that apply under the same conditions. */
 export interface ListedPrice {
   /** Public id of the model. */
   readonly model: string
-  /** The values of the request under which these prices hold; empty where they hold for every request. */
+  /** Request values under which these prices apply; empty if they apply to every request. */
   readonly when: PriceConditions
-  /** As the operator wrote them: dollars for so many units. */
+  /** Prices in the operator's form: dollars per number of units. */
   readonly prices: readonly MeterPrice[]
 }
 
-/** One field of a request that prices may depend on, and the values that the catalog lists for it. */
+/** Request field that prices may depend on, and its values in the catalog. */
 interface Axis {
   readonly field: string
-  /** Undefined: a request without the field. */
+  /** Values; `undefined` stands for a request without the field. */
   readonly values: readonly (string | undefined)[]
 }
 
 type Fields = Readonly<Record<string, string>>
 
 /**
- * The prices of every model of the catalog; those of the longest pattern that fits where it has none of its own, as calls are
- * charged. For one meter the matching price with the most conditions counts. Other rows,
- * such as the operator's own costs at a vendor, are left out. A list that cannot enumerate its rows is queried for each
- * combination of size, quality and tier that the catalog has for a model. Combinations without a price, and fields that
- * make no difference, are left out.
+ * Returns the prices of every model of the catalog. A model without its own prices has those of the longest matching pattern, as
+ * calls are charged. For each meter, the matching price with the most conditions applies. Other rows, such as the operator's own
+ * costs at a vendor, are omitted. If a list cannot enumerate its rows, it is queried for each combination of size, quality and tier
+ * that the catalog has for a model. Combinations without a price, and fields without effect, are omitted.
  */
 export function priceList(catalog: Catalog, prices: Prices): readonly ListedPrice[] {
   const rows = prices.rows?.()
@@ -79,7 +78,7 @@ function isIndifferent({ field, values }: Axis, rest: Fields, quote: (fields: Fi
   return values.every((value) => JSON.stringify(quote(withField(rest, field, value))) === without)
 }
 
-/** The fields that endpoints bill by, with the values that the catalog lists. */
+/** Returns the fields that endpoints bill by, with their values in the catalog. */
 function axesOf({ protocol, image, video }: CatalogModel): readonly Axis[] {
   const axes: Axis[] = []
   if (image?.sizes !== undefined) {

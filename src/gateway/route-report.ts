@@ -2,21 +2,20 @@ import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { type Circuit, circuitOf, type OpenReason } from '../routing/circuit-breaker.ts'
 import type { RouteTable } from '../routing/route-table.ts'
 
-/** One of the operator's keys at a vendor, and its circuit and load. The key itself is not in it. */
+/** Circuit and load of one of the operator's keys at a vendor. The key itself is not included. */
 export interface KeyReport {
   /** Credential id: the vendor's id and 16 hexadecimal digits of the key's SHA-256. */
   readonly credentialId: string
   /** Share of the vendor's calls. */
   readonly weight: number
-  /** Its circuit: `closed`, `open` (no calls for a while), or `half-open` (the next request probes it). */
+  /** State of its circuit: `closed`, `open` (no calls for a while), or `half-open` (the next request probes it). */
   readonly circuit: Circuit
-  /** Why it is open, or was last; null if it never opened since the last success. */
+  /** Why the circuit is or was last open; `null` if it has not opened since the last success. */
   readonly reason: OpenReason | null
-  /** Unix milliseconds; null when it is closed. */
+  /** Time in Unix milliseconds until which it stays open, or `null` if it is closed. */
   readonly openUntilMs: number | null
   /** Failures since the last success. */
   readonly failures: number
-  /** Calls in progress. */
   readonly inFlight: number
   /** Moving average of the time to a whole answer or to a stream's first content, in milliseconds; null before the first. */
   readonly latencyMs: number | null
@@ -24,7 +23,6 @@ export interface KeyReport {
   readonly openModels: readonly string[]
 }
 
-/** One vendor with its keys. */
 export interface VendorReport {
   /** Id of the vendor. */
   readonly vendor: string
@@ -34,15 +32,15 @@ export interface VendorReport {
   readonly inFlight: number
   /** Adaptive concurrency limit; above it, the vendor is skipped while others have room. */
   readonly limit: number
-  /** One for each of its keys. */
+  /** Reports of its keys. */
   readonly keys: readonly KeyReport[]
 }
 
-/** Circuits, load and latencies of the vendors, as seen from this process. */
+/** Circuits, load and latencies of the vendors in this process. */
 export interface RouteReport {
   /** Retries available now. */
   readonly retriesLeft: number
-  /** In the order of the option `vendors`. */
+  /** Vendors in the order of the option `vendors`. */
   readonly vendors: readonly VendorReport[]
 }
 

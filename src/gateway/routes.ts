@@ -4,7 +4,6 @@ import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import { batchMethods, fileMethods, inlineBatchMethods } from '../tasks/batches/batch-paths.ts'
 import { TASK_ACTIONS, type TaskAction } from '../tasks/task-requests.ts'
 
-/** The target of a path. */
 export type Target =
   | { readonly kind: 'endpoint'; readonly endpoint: Endpoint }
   | { readonly kind: 'models' }
@@ -27,12 +26,12 @@ export type Target =
       readonly dialect: InlineBatches
       readonly segments: readonly string[]
     }
-  /** `asks`: may this process be sent requests, or does it only run? */
+  /** `asks` selects whether this process is ready for requests, or only whether it runs. */
   | { readonly kind: 'health'; readonly asks: 'ready' | 'alive' }
   | { readonly kind: 'probe' }
   | { readonly kind: 'openapi' }
 
-/** Outcome of looking a path up. */
+/** Result of a route look-up. */
 export type Match = { readonly target: Target } | { readonly allow: readonly string[] } | undefined
 
 const GET_ONLY: readonly string[] = ['GET', 'HEAD']
@@ -44,15 +43,15 @@ const readablePaths = new Map<string, Target>([
   ['/livez', { kind: 'health', asks: 'alive' }],
   ['/readyz', { kind: 'health', asks: 'ready' }],
   ['/healthz', { kind: 'health', asks: 'ready' }],
-  // Coding clients open their connection with it (Claude Code, gateway protocol reference).
+  // Coding clients send this request when they connect (Claude Code, gateway protocol reference).
   ['/api/hello', { kind: 'probe' }],
   ['/openapi.json', { kind: 'openapi' }],
 ])
 const MODEL_PREFIX = '/v1/models/'
-/** Path of the question what a request would cost. */
+/** Path of cost estimates. */
 export const ESTIMATE_PATH = '/v1/estimate'
 
-/** Finds the route of a method and path; `allow` if the path exists for other methods, undefined if it does not exist. */
+/** Finds the route of a method and path. Returns `allow` if the path exists for other methods, and `undefined` if it does not exist. */
 export function matchRoute(endpoints: EndpointTable, method: string, path: string, hasBatches = false): Match {
   const endpoint = endpoints.at(path)
   if (endpoint !== undefined) {
@@ -83,7 +82,7 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }
 }
 
-/** What a caller reads about a path that does not exist, with what is wrong with its address where that can be seen. */
+/** Message for callers about an unknown path, with the likely mistake in its address. */
 export function unknownRoute(endpoints: EndpointTable, method: string, path: string, hasBatches: boolean): string {
   const exists = (other: string): boolean => matchRoute(endpoints, method, other, hasBatches) !== undefined
   const message = `There is no route ${method} ${path}.`
@@ -107,7 +106,7 @@ function taskTarget(endpoints: EndpointTable, path: string): Extract<Target, { k
   return undefined
 }
 
-/** As for tasks: any text between the slashes is the id. */
+/** Any text between the slashes is the id, as in paths of tasks. */
 function storedAnswerTarget(
   endpoints: EndpointTable,
   path: string,
@@ -141,7 +140,7 @@ interface BatchTarget {
   readonly methods: readonly string[]
 }
 
-/** Files, batches, and what is below them. */
+/** Finds files, batches, and the paths below them. */
 function batchTarget(path: string): BatchTarget | undefined {
   for (const [kind, prefix, methodsOf] of BATCH_PATHS) {
     const segments = segmentsBelow(prefix, path)
@@ -152,7 +151,7 @@ function batchTarget(path: string): BatchTarget | undefined {
   return undefined
 }
 
-/** Batches in the APIs of endpoints. */
+/** Finds batches in the APIs of endpoints. */
 function inlineBatchTarget({ withInlineBatches }: EndpointTable, path: string): BatchTarget | undefined {
   for (const endpoint of withInlineBatches) {
     const { inlineBatches: dialect } = endpoint
@@ -164,7 +163,7 @@ function inlineBatchTarget({ withInlineBatches }: EndpointTable, path: string): 
   return undefined
 }
 
-/** What stands below a path; undefined: it is another one. */
+/** Returns the segments below a path, or `undefined` for another path. */
 function segmentsBelow(prefix: string, path: string): readonly string[] | undefined {
   if (path === prefix) return []
   return path.startsWith(`${prefix}/`) ? path.slice(prefix.length + 1).split('/') : undefined
@@ -175,7 +174,7 @@ const BATCH_PATHS = [
   ['batches', '/v1/batches', batchMethods],
 ] as const
 
-/** Model ids may hold slashes (`models/x`), so everything behind the prefix is the id. */
+/** Model ids may contain slashes (`models/x`), so everything after the prefix is the id. */
 function modelTarget(path: string): Target | undefined {
   if (!path.startsWith(MODEL_PREFIX) || path.length === MODEL_PREFIX.length) return undefined
   try {

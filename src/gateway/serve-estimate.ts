@@ -10,12 +10,12 @@ import { pushLimits, respondJson } from '../pipeline/respond.ts'
 import type { Principal } from '../stores/principal.ts'
 import { askedAbout, estimateOf, type PricedRequest } from './estimate-cost.ts'
 
-/** By it a caller asks what a request would cost in place of an answer. */
+/** Header by which a caller requests the cost of a request instead of an answer. */
 export const DRY_RUN_HEADER = 'x-signalbox-dry-run'
 
 /**
- * Does a request only ask what it would cost?
- * @throws GatewayError `invalid_request` for a value other than `true` and `false`: a misspelt one must not spend money.
+ * Whether a request asks only for its cost.
+ * @throws GatewayError `invalid_request` for a value other than `true` and `false`: a misspelt value must not spend money.
  */
 export function isDryRun(request: GatewayRequest): boolean {
   const value = request.header(DRY_RUN_HEADER)
@@ -28,8 +28,8 @@ export function isDryRun(request: GatewayRequest): boolean {
 }
 
 /**
- * Answers a request by what it would hold. It is checked like any other and counts as one against the limits of requests. Nothing is held,
- * no vendor and no hook is asked, no Idempotency-Key is claimed, and what it continues is not looked up.
+ * Answers a request with its hold. It is checked like any other and counts against the limits of requests. Nothing is held, no vendor
+ * is called, no hook runs, no Idempotency-Key is claimed, and a continued conversation is not looked up.
  * @throws GatewayError as the request itself would before anything is held.
  */
 export async function serveDryRun(context: PipelineContext, received: CallRecord, sink: ByteSink): Promise<void> {
@@ -38,7 +38,7 @@ export async function serveDryRun(context: PipelineContext, received: CallRecord
 }
 
 /**
- * Answers `POST /v1/estimate`: the same for a request in the body, `{ endpoint, body }`.
+ * Answers `POST /v1/estimate` with the hold of the request in the body, `{ endpoint, body }`.
  * @throws GatewayError `invalid_request` naming the member.
  */
 export async function serveEstimate(

@@ -35,37 +35,35 @@ import { routeReport } from './route-report.ts'
 import { matchRoute, type Target, unknownRoute } from './routes.ts'
 import { DRY_RUN_HEADER, isDryRun, serveDryRun, serveEstimate } from './serve-estimate.ts'
 
-/** The server state when a request arrives. */
 export interface ServerState {
   readonly inFlight: InFlight
   readonly health: Health
   readonly isClosing: boolean
-  /** Undefined: there is no bound. */
+  /** Overload guard, or `undefined` if there are no limits. */
   readonly overload: OverloadGuard | undefined
   readonly wakeWebhooks: WakeWebhooks
   readonly deferred: DeferredAnswers
   readonly completionOf: CompletionOf
-  /** Undefined: there are neither files nor batches, or the gateway has not started. */
+  /** Batches, or `undefined` if the gateway has none or has not started. */
   readonly batches: LoadedBatches | undefined
-  /** Opens the store; undefined once it is open. */
+  /** Opens the store; `undefined` once it is open. */
   readonly ready: (() => Promise<void>) | undefined
 }
 
-/** What only requests within the host's process may have. */
+/** Options that only requests within the host's process have. */
 export interface HostChoices {
   readonly routeOverride?: RouteOverride | undefined
   readonly toolCall?: ToolCallObservation | undefined
 }
 
-/** A request as it arrives. */
 export class RequestContext {
   readonly request: GatewayRequest
   readonly sink: ByteSink
-  /** Who calls: set when the host vouches for the caller, and where nothing is called once the caller is known. */
+  /** Caller: set if the host authenticates the caller, or after authentication of requests that call nothing. */
   principal: Principal | undefined
-  /** The host's routing choice; never set for callers over HTTP. */
+  /** Host's routing override; never set for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
-  /** The call of a tool that makes the request, for observers. */
+  /** Tool call that makes the request, for observers. */
   readonly toolCall: ToolCallObservation | undefined
 
   constructor(
@@ -126,7 +124,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
 }
 
 /**
- * The gateway's own state, and with `verbose` its parts and the state of the vendors, for the operator only.
+ * Returns the gateway's own state; with `verbose` also its parts and the state of the vendors, for the operator only.
  * @throws GatewayError `invalid_api_key`, or `rate_limited` after too many wrong keys.
  */
 async function serveHealth(
@@ -144,7 +142,7 @@ async function serveHealth(
   respondJson(sink, requestId, answer, NOT_CACHED, state.status === 'ok' ? 200 : 503)
 }
 
-/** The document is loaded when it is first asked for, so that others do not keep it in memory. */
+/** Loads the document on its first request, so that other gateways do not keep it in memory. */
 async function serveOpenApi(context: PipelineContext, { sink }: RequestContext, requestId: string): Promise<void> {
   const { publicApi } = await import('./openapi/public-api.ts')
   respondJson(sink, requestId, publicApi(context))
@@ -159,8 +157,8 @@ function findTarget({ endpoints, batches }: PipelineContext, request: GatewayReq
   if (match === undefined)
     throw new GatewayError('route_not_found', { message: unknownRoute(endpoints, method, path, hasBatches) })
   if ('target' in match) return match.target
-  // RFC 9110, section 7.8: an offer to upgrade may be ignored, so a POST that carries one was matched above and is served as HTTP.
-  // Clients that begin with a WebSocket use HTTP at once after it, and try again for seconds after a 405.
+  // RFC 9110, section 7.8: an offer to upgrade may be ignored, so a POST with such an offer was matched above and is served as HTTP.
+  // Clients that begin with a WebSocket use HTTP immediately after a 426, but retry for seconds after a 405.
   if (request.header('upgrade')?.toLowerCase() === 'websocket')
     throw new GatewayError('method_not_allowed', {
       status: 426,
@@ -171,7 +169,7 @@ function findTarget({ endpoints, batches }: PipelineContext, request: GatewayReq
   })
 }
 
-/** The caller's side, with the headers that its dialect adds to every answer. */
+/** Output to the caller, with the headers that its dialect adds to every answer. */
 function sinkOf({ sink }: RequestContext, { requestIdHeader }: ErrorDialect, requestId: string): ByteSink {
   if (requestIdHeader === undefined) return sink
   return {
@@ -205,7 +203,7 @@ function receive(
   })
 }
 
-/** How requests end that are not answered on their own connection. */
+/** Handlers of requests that are not answered on their own connection. */
 export function completionsOf(deferred: DeferredAnswers): CompletionOf {
   return ({ endpoint, body }) => {
     if (endpoint.task !== undefined) return new TaskSubmission()
@@ -223,7 +221,7 @@ function takesXApiKey(target: Reading['target']): boolean {
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
-/** By it a coding client asks for its own list, and says its version (github openai/codex, `endpoint/models.rs`). */
+/** Query parameter by which a coding client requests its own list and sends its version (github openai/codex, `endpoint/models.rs`). */
 const CODING_CLIENT_PARAMETER = 'client_version'
 
 interface Reading {
@@ -242,7 +240,7 @@ async function read(
   incoming.principal ??= await identify(context, request, takesXApiKey(target))
   const { principal } = incoming
   if (target.kind === 'estimate') return await serveEstimate(context, principal, request, sink)
-  // What is asked for would be done.
+  // Requests of this kind would be executed, so a dry run is rejected.
   if (isDryRun(request) && !SAFE_METHODS.has(request.method))
     throw new GatewayError('invalid_request', {
       message: `${DRY_RUN_HEADER}: ${request.path} calls no model`,
@@ -328,18 +326,18 @@ interface Failing {
   readonly sink: ByteSink
   readonly requestId: string
   readonly dialect: ErrorDialect
-  /** The caller of a request that has no record; with one, only a caller for whom the host vouches. */
+  /** Caller of a request without a record; otherwise only a caller that the host authenticates. */
   readonly principal: Principal | undefined
   readonly record: RecordSoFar | undefined
 }
 
-/** The record of a request, as far as it came. */
+/** Record of a request, with the facts known so far. */
 type RecordSoFar = Received & Partial<Admitted>
 
 function fail(context: PipelineContext, failing: Failing, cause: unknown): void {
   const { sink, requestId, dialect } = failing
   const error = GatewayError.from(cause)
-  // The caller reads a safe text; what is behind it is for the operator.
+  // The caller gets a safe text; the cause is for the operator.
   if (error.code === 'internal_error' || error.code === 'store_unavailable') {
     const where = error.code === 'internal_error' ? 'request' : 'store'
     const line = (): void =>
@@ -354,7 +352,7 @@ function fail(context: PipelineContext, failing: Failing, cause: unknown): void 
   try {
     respondError(sink, error, { dialect, requestId, headers: errorHeaders(context, failing, error) })
   } catch (second) {
-    // The answer had begun: what is left is to make sure that it does not look whole.
+    // The answer had begun, so the only task left is to make sure that it does not look complete.
     context.logger.error('an error could not be answered', { requestId, error: second })
     sink.destroy()
   }
@@ -376,20 +374,20 @@ function emitRefused(context: PipelineContext, failing: Failing, error: GatewayE
 }
 
 /**
- * A 405 must say what is allowed (RFC 9110, section 15.5.6), a 416 what there is, a 426 which protocol is required (section 15.5.22);
- * refusals by limits show the limits.
+ * Headers that an error must have: the allowed methods of a 405 (RFC 9110, section 15.5.6), the available range of a 416, the
+ * required protocol of a 426 (section 15.5.22), and the limits of a rejection by limits.
  */
 function errorHeaders(context: PipelineContext, { request, record }: Failing, error: GatewayError): string[] {
   const { endpoints, batches } = context
   const headers: string[] = []
-  // A vendor that has ended a model refuses it; the caller reads why.
+  // If the vendor has retired a model, it rejects the call, and the header contains the reason.
   if (record?.chain !== undefined) headers.push(...(context.retirements.headerFor(context, record.chain) ?? []))
   const match =
     error.code === 'method_not_allowed'
       ? matchRoute(endpoints, request.method, request.path, batches !== undefined)
       : undefined
   if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
-  // The caller goes on with HTTP over a new connection, and waits for the end of this one.
+  // The caller continues with HTTP over a new connection, and waits for the end of this one.
   if (error.status === 426) headers.push('upgrade', 'HTTP/1.1', 'connection', 'close, upgrade')
   const reason = overloadReason(error)
   if (reason !== undefined) headers.push('x-signalbox-overload', reason)

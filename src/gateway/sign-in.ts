@@ -6,11 +6,11 @@ import { checkPrincipal } from './check-principal.ts'
 type Found = Principal | null | undefined
 
 /**
- * The member of credentials by which `gatewayKeys()` asks the gateway that the request came to. A registered symbol, because a host
- * may hold the ESM and the CommonJS copy of the package.
+ * Member of credentials by which `gatewayKeys()` calls the gateway that received the request. A registered symbol, because a host may
+ * load the ESM and the CommonJS copy of the package.
  */
 const GATEWAY_KEYS = Symbol.for('signalbox.gatewayKeys')
-/** Marks ways to sign in that are known to ask for the gateway's keys. */
+/** Marks authentication functions that check the gateway's keys. */
 const ASKS_KEYS = Symbol.for('signalbox.asksGatewayKeys')
 
 interface GatewayCredentials extends Credentials {
@@ -18,9 +18,10 @@ interface GatewayCredentials extends Credentials {
 }
 
 /**
- * Asks several ways to sign in, in their order, until one knows the caller: `authenticate: firstOf(sessionCookie, gatewayKeys())`.
- * Undefined or null asks the next one; an error of one ends it. No promise is made while the answers are there at once.
- * @throws TypeError without any, and for one that is no function.
+ * Tries several authentication functions in order, until one knows the caller: `authenticate: firstOf(sessionCookie, gatewayKeys())`.
+ * If one returns undefined or null, the next is tried; an error ends the search. No promise is created if all results are
+ * synchronous.
+ * @throws TypeError without any function, or if an argument is not a function.
  */
 export function firstOf(...ways: readonly Authenticate[]): Authenticate {
   if (ways.length === 0) throw new TypeError('firstOf: give at least one way to sign in')
@@ -39,29 +40,29 @@ export function firstOf(...ways: readonly Authenticate[]): Authenticate {
 }
 
 /**
- * Signs in by the keys of `gateway.keys` and of the option `keys`, which an `authenticate` of the host's own replaces. It asks the
- * gateway whose request it is given, so one value serves several gateways, and a function of the host's may call it and change what
- * it finds.
- * @throws TypeError, when it is asked, for credentials that no gateway has made.
+ * Authenticates by the keys of `gateway.keys` and of the option `keys`, which an `authenticate` of the host otherwise replaces. It
+ * uses the gateway of each request, so one value serves several gateways, and a function of the host may call it and change its
+ * result.
+ * @throws TypeError when called with credentials that no gateway has created.
  */
 export function gatewayKeys(): Authenticate {
   const authenticate: Authenticate = (credentials: GatewayCredentials) => {
     const keys = credentials[GATEWAY_KEYS]
     if (keys === undefined)
-      throw new TypeError('gatewayKeys: give it the credentials that the gateway has called authenticate with')
+      throw new TypeError('gatewayKeys: pass the credentials with which the gateway called authenticate')
     return keys(credentials)
   }
   return Object.assign(authenticate, { [ASKS_KEYS]: true })
 }
 
-/** Is it known that a way to sign in asks for the gateway's keys? */
+/** Whether an authentication function is known to check the gateway's keys. */
 export function asksGatewayKeys(authenticate: Authenticate): boolean {
   return (authenticate as { readonly [ASKS_KEYS]?: true })[ASKS_KEYS] === true
 }
 
 /**
- * The host's way to sign in, with what it finds checked. Principals of the gateway's own keys need no check.
- * @returns a function that throws GatewayError `invalid_principal`, and what the host's throws.
+ * Wraps the host's authentication and checks its result. Principals of the gateway's own keys need no check.
+ * @returns a function that throws GatewayError `invalid_principal`, and the errors of the host's function.
  */
 export function signIn(host: Authenticate, keys: Authenticate, faults: PrincipalFaults): Authenticate {
   const ofKeys = new WeakSet<Principal>()

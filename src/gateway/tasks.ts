@@ -5,23 +5,23 @@ import type { TaskPage, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { administer } from './administer.ts'
 import { checkedPageSize, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
-/** A page of an account's tasks. */
+/** Selects a page of an account's tasks. */
 export interface TasksPageOptions {
-  /** Id of the last task of the page before. */
+  /** Id of the last task of the previous page. */
   readonly after?: string | undefined
-  /** 1 to 1,000; default 100. */
+  /** Maximum number of tasks per page, from 1 to 1,000. Default 100. */
   readonly limit?: number | undefined
 }
 
-/** A page of the tasks of all accounts. */
+/** Selects a page of the tasks of all accounts. */
 export interface AllTasksOptions {
-  /** Only of this account. */
+  /** Account whose tasks are listed. */
   readonly accountId?: string | undefined
-  /** Only in this state. */
+  /** State of the listed tasks. */
   readonly state?: TaskState | undefined
-  /** `next` of the page before. */
+  /** Value of `next` on the previous page. */
   readonly cursor?: string | undefined
-  /** 1 to 1,000; default 100. */
+  /** Maximum number of tasks per page, from 1 to 1,000. Default 100. */
   readonly limit?: number | undefined
 }
 
@@ -32,11 +32,11 @@ const ALL_TASKS_OPTIONS = {
   limit: true,
 } satisfies MemberNames<AllTasksOptions>
 
-/** Tasks of all accounts, newest first. */
+/** Page of the tasks of all accounts. */
 export interface AllTasksPage {
-  /** Newest first. */
+  /** Tasks, newest first. */
   readonly tasks: readonly TaskRecord[]
-  /** For `cursor` of the next page; undefined: this is the last one. */
+  /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
 const TASKS_PAGE_OPTIONS = {
@@ -47,23 +47,24 @@ const TASKS_PAGE_OPTIONS = {
 /** Long jobs at vendors, for operators. Every method throws a GatewayError. */
 export interface Tasks {
   /**
-   * An account's tasks, newest first.
-   * @throws GatewayError `invalid_request` for a bad limit, and for an `after` that is no task of the account.
+   * Lists an account's tasks, newest first.
+   * @throws GatewayError `invalid_request` for an invalid limit, or an `after` that is not a task of the account.
    */
   list(accountId: string, options?: TasksPageOptions): Promise<TaskPage>
   /**
-   * Tasks of all accounts, newest first.
-   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   * Lists tasks of all accounts, newest first.
+   * @throws GatewayError `invalid_request` for an invalid limit or cursor.
    */
   listAll(options?: AllTasksOptions): Promise<AllTasksPage>
-  /** An account's own task, by our id or the vendor's; undefined when there is none. */
+  /** Returns an account's own task, by the gateway's id or the vendor's, or `undefined` if there is none. */
   get(accountId: string, taskId: string): Promise<TaskRecord | undefined>
   /**
    * Cancels a batch, a background answer, or a video that its vendor has not begun, as its owner would. Requests of a batch that are
-   * in flight end and are charged; `cancellingAtMs` of its facts is set until then. A background answer is charged for the tokens that it had used.
-   * @returns the task afterwards; undefined when the account has no such task.
-   * @throws GatewayError `task_not_cancellable` if it has ended, or its vendor runs it; `upstream_unavailable` if its vendor cannot be
-   *   reached.
+   * in flight end and are charged; `cancellingAtMs` of its facts is set until then. A background answer is charged for the tokens
+   * used so far.
+   * @returns the task afterwards, or `undefined` if the account has no such task.
+   * @throws GatewayError `task_not_cancellable` if it has ended, or its vendor runs it; `upstream_unavailable` if its vendor cannot
+   *   be reached.
    */
   cancel(accountId: string, taskId: string): Promise<TaskRecord | undefined>
 }
@@ -81,7 +82,7 @@ export function tasksOf(
       return administer(ready, async () => {
         checkPageSize(limit)
         if (after !== undefined && (await tasks.find(accountId, after)) === undefined) {
-          const message = `after: ${JSON.stringify(after)} is no task of this account`
+          const message = `after: ${JSON.stringify(after)} is not a task of this account`
           throw new GatewayError('invalid_request', { message, param: 'after' })
         }
         return tasks.list(accountId, { limit, after })

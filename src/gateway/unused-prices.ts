@@ -9,8 +9,8 @@ import { unpricedFallback } from '../pipeline/pricing.ts'
 import { pricedKinds } from '../pipeline/unpriced-models.ts'
 
 /**
- * Tells the operator of price rows by which no call can ever be charged, and of fallbacks that have no price at all. Prices that
- * do not list their rows are not judged.
+ * Warns the operator of price rows that can never apply to a call, and of fallbacks without any price. Prices that do not list their
+ * rows are not checked.
  */
 export function warnOfPrices({ catalog, endpoints, prices, warnings, vendors }: PipelineContext): void {
   const rows = prices?.rows?.()
@@ -38,8 +38,8 @@ export function warnOfPrices({ catalog, endpoints, prices, warnings, vendors }: 
 }
 
 /**
- * A pattern may hold for models that nobody has named yet. But where it matches models, and each has a price of its own, the operator may
- * believe that they are charged by it. Undefined: a known model is, or there is none.
+ * A pattern may apply to models that nobody has named yet. But if each model that it matches has its own price, the operator may
+ * expect the pattern to apply. Returns `undefined` if the pattern applies to a known model, or matches none.
  */
 function ignoredRowReason(row: PriceRow, catalog: Catalog, named: ReadonlySet<string>): string | undefined {
   const matched = isOfCalls(row) ? catalog.list().filter(({ id }) => starOf(row.model, id) !== undefined) : []
@@ -47,7 +47,7 @@ function ignoredRowReason(row: PriceRow, catalog: Catalog, named: ReadonlySet<st
   return `every model that it matches has prices of its own, such as ${matched[0]!.id}, and is charged by those`
 }
 
-/** Undefined: calls may be charged by the row. */
+/** Returns `undefined` if calls may be charged by the row. */
 function whyUnused(
   row: PriceRow,
   catalog: Catalog,
@@ -55,7 +55,7 @@ function whyUnused(
   ofVendors: ReadonlySet<string>,
 ): string | undefined {
   const model = catalog.find(row.model)
-  // What the operator pays a vendor, by which routes are compared.
+  // Rows of the operator's cost at a vendor are used to compare routes.
   if (model?.id !== row.model && isRoute(row.model, catalog)) return undefined
   if (model === undefined) return 'there is no such model'
   if (model.id !== row.model)
@@ -65,17 +65,17 @@ function whyUnused(
   const names = Object.keys(row.when ?? {}).filter((name) => !BY_REPORT.has(name))
   if (names.length === 0) return undefined
   const serving = endpointsOf(model, endpoints)
-  // An endpoint of the host's own may have fields that it does not list.
+  // An endpoint of the host may have fields that it does not list.
   if (serving.some((endpoint) => namesOf(endpoint) === undefined)) return undefined
   if (serving.some((endpoint) => names.every((name) => ofVendors.has(name) || namesOf(endpoint)?.includes(name))))
     return undefined
   return `no call of the model has all of its conditions: ${names.join(', ')}`
 }
 
-/** Conditions that the vendor's report of a call decides. */
+/** Conditions that depend on the vendor's report of a call. */
 const BY_REPORT: ReadonlySet<string> = new Set(['inputTokensAbove', THINKING_FIELD])
 
-/** A value that requests to the model cannot have; undefined: there is none. */
+/** Returns a value that requests to the model cannot have, or `undefined` if there is none. */
 function unlistedValue({ when = {} }: PriceRow, { image, video }: CatalogModel): string | undefined {
   const sizes = image?.freeSize === undefined ? image?.sizes : undefined
   const lists: Readonly<Record<string, readonly string[] | undefined>> = {
@@ -108,7 +108,7 @@ function endpointsOf({ kinds, protocol }: CatalogModel, { all }: EndpointTable):
   return serving
 }
 
-/** Undefined: not known. */
+/** Returns `undefined` if the names are not known. */
 function namesOf(endpoint: Endpoint): readonly string[] | undefined {
   const { priceFields, priceFieldNames, surcharges, extraFields = NO_NAMES, cached, isBatchable } = endpoint
   const names = priceFieldNames ?? surcharges ?? (priceFields === undefined ? NO_NAMES : undefined)

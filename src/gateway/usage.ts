@@ -20,80 +20,80 @@ import { administer } from './administer.ts'
 
 /** Sums of calls. */
 export interface UsageReport {
-  /** The range that the sums are of, Unix milliseconds: what was asked for, rounded to whole days or hours. */
+  /** Start of the range in Unix milliseconds: the requested time, rounded to whole days or hours. */
   readonly fromMs: number
   readonly untilMs: number
-  /** Every call that ended before is in the sums, Unix milliseconds. */
+  /** Time in Unix milliseconds. The sums include every call that ended before it. */
   readonly asOfMs: number
-  /** In the order of time, then of the groups. Groups without a call are left out. */
+  /** Rows in the order of time, then of the groups. Groups without a call are omitted. */
   readonly rows: readonly UsageReportRow[]
 }
 
 /** Sums of one group of calls. */
 export interface UsageReportRow extends Omit<UsageRow, 'latency'> {
-  /** Where the query asks for them; undefined where no call of the group has a value. */
+  /** Percentiles, if the query requests them; `undefined` if no call of the group has a value. */
   readonly percentiles?: { readonly duration: Percentiles | undefined; readonly firstByte: Percentiles | undefined }
 }
 
-/** Whole UTC days. */
+/** Range of whole UTC days. */
 export interface UsageDays {
-  /** Rounded down to a UTC day. */
+  /** Start of the range, rounded down to a UTC day. */
   readonly from: Moment
-  /** The first moment after the range, rounded up to a UTC day. Default: now. */
+  /** End of the range, exclusive, rounded up to a UTC day. Default: now. */
   readonly to?: Moment | undefined
 }
 
-/** What was used, by whom, and what it cost. Every method throws a GatewayError. */
+/** Usage and cost of calls, by caller. Every method throws a GatewayError. */
 export interface UsageReports {
   /**
-   * Sums of calls by time, account, key, model, endpoint and vendor; of records that are kept also by end user and tag.
-   * @throws GatewayError `invalid_request` for an argument that cannot be used (`param` names it), and for more rows than `limit`.
+   * Returns sums of calls by time, account, key, model, endpoint and vendor; while records are kept, also by end user and tag.
+   * @throws GatewayError `invalid_request` for an invalid argument (named by `param`), or for more rows than `limit`.
    */
   query(query: UsageQuery): Promise<UsageReport>
   /**
-   * Records of single calls, newest first; `next` is the cursor of the next page, undefined after the last.
-   * @throws GatewayError `invalid_request` for an argument that cannot be used.
+   * Returns records of single calls, newest first. `next` is the cursor of the next page, or `undefined` after the last.
+   * @throws GatewayError `invalid_request` for an invalid argument.
    */
   records(
     request?: UsageRecordsRequest,
   ): Promise<{ readonly records: readonly UsageRecord[]; readonly next: string | undefined }>
   /**
-   * Compares what records, sums and journal say was charged on whole days; gives the accounts where they differ. Only days whose
-   * records are all kept can be compared. Reads every record of the range.
+   * Compares the charges of whole days in records, sums and journal, and returns the accounts that differ. Only days whose records
+   * are all kept can be compared. Reads every record of the range.
    * @throws GatewayError `invalid_request` for a day whose records are not kept.
    */
   verify(days: UsageDays): Promise<readonly UsageMismatch[]>
   /**
-   * Makes the sums of whole days again from their records, each day in one transaction.
+   * Rebuilds the sums of whole days from their records, each day in one transaction.
    * @throws GatewayError `invalid_request` for a day whose records are not kept: its sums stay.
    */
   rebuild(days: UsageDays): Promise<void>
 }
 
-/** Records that are added to the sums before a question is answered; what lags further behind, `asOfMs` tells. */
+/** Number of records that are added to the sums before a query is answered. `asOfMs` shows a longer delay. */
 const ADDED_PER_STEP = 500
 const MAX_STEPS = 40
 
-/** What questions about usage are answered by. */
+/** Parts of a gateway that queries of usage need. */
 export interface UsageParts {
-  /** Undefined: calls are not recorded. */
+  /** Store, or `undefined` if calls are not recorded. */
   readonly store: UsageStore | undefined
   readonly clock: Clock
   /** Retention that the processes of the store share. */
   readonly retention: Retention
 }
 
-/** The part of a store that keeps usage; undefined where the host does not want it. */
+/** Returns the part of a store that keeps usage, or `undefined` if the host has disabled it. */
 export function usageStoreOf(store: GatewayStore, option: object | 'off' | undefined): UsageStore | undefined {
   return option === 'off' ? undefined : store.usage
 }
 
-/** Makes the questions to a store. `ready` resolves once the store can be used. */
+/** Creates the queries of a store. `ready` resolves once the store can be used. */
 export function usageOf({ store, clock, retention }: UsageParts, ready: () => Promise<void>): UsageReports {
   async function ask<Value>(question: (usage: UsageStore) => Promise<Value>): Promise<Value> {
     if (store === undefined)
       throw new GatewayError('invalid_request', {
-        message: 'usage is not recorded: it is off, or the store keeps none',
+        message: 'usage is not recorded: it is off, or the store does not support it',
       })
     return administer(ready, async () => {
       try {
@@ -113,7 +113,7 @@ export function usageOf({ store, clock, retention }: UsageParts, ready: () => Pr
     const firstMs = Math.ceil((nowMs - recordDays * DAY_MS) / DAY_MS) * DAY_MS
     if (range.fromMs >= firstMs) return range
     const first = new Date(firstMs).toISOString().slice(0, 10)
-    throw new UsageQueryError('from', `records of earlier days are not kept; ask from ${first} on`)
+    throw new UsageQueryError('from', `records of earlier days are not kept. Start at ${first} or later`)
   }
 
   async function addUp(usage: UsageStore): Promise<number> {

@@ -4,9 +4,9 @@ import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { CLOSED, ejected } from '../routing/circuit-breaker.ts'
 import type { VendorKey } from '../routing/vendor-key.ts'
 
-/** How long a key is not used. */
+/** Options of `eject`. */
 export interface EjectOptions {
-  /** Milliseconds, above 0 and at most 30 days; default one hour. */
+  /** How long the key is not used, in milliseconds: above 0, at most 30 days. Default one hour. */
   readonly forMs?: number | undefined
 }
 
@@ -15,23 +15,24 @@ const EJECT_OPTIONS = {
 } satisfies MemberNames<EjectOptions>
 
 /**
- * The operator's keys at the vendors, as this process uses them. Other processes are not told. Both methods throw a GatewayError
- * `invalid_request` for a credential id that `gateway.routes()` does not have.
+ * Operator's keys at the vendors, as this process uses them. Other processes are not notified. Both methods throw a GatewayError
+ * `invalid_request` for a credential id that `gateway.routes()` does not contain.
  */
 export interface VendorKeys {
   /**
-   * Opens the circuit of a key by hand: other keys and vendors go first for so long, then one request probes it. Where it is the only one left, it is still used.
-   * @returns until when, Unix milliseconds.
+   * Opens the circuit of a key manually: for this time, other keys and vendors take precedence; then one request probes the key. If
+   * it is the only one left, it is still used.
+   * @returns the end of that time in Unix milliseconds.
    */
   eject(credentialId: string, options?: EjectOptions): number
-  /** Closes the circuit of a key, whatever opened it, and those of the models behind it. */
+  /** Closes the circuit of a key, whatever opened it, and the circuits of its models. */
   restore(credentialId: string): void
 }
 
 const DEFAULT_EJECTION_MS = 60 * 60_000
 const LONGEST_EJECTION_MS = 30 * 24 * 60 * 60_000
 
-/** Makes the administration of a gateway's vendor keys. */
+/** Creates the administration of a gateway's vendor keys. */
 export function vendorKeysOf(context: PipelineContext): VendorKeys {
   const { routes, clock } = context
   return {

@@ -7,15 +7,15 @@ import { newWebhookSecret, signingSecrets } from '../tasks/webhook-signature.ts'
 import { administer, checkOverlap } from './administer.ts'
 import { checkedPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
-/** A page of the messages of all accounts. */
+/** Selects a page of the messages of all accounts. */
 export interface AllDeliveriesOptions {
-  /** Only of this account. */
+  /** Account whose messages are listed. */
   readonly accountId?: string | undefined
-  /** Only in this state. */
+  /** State of the listed messages. */
   readonly state?: DeliveryState | undefined
-  /** `next` of the page before. */
+  /** Value of `next` on the previous page. */
   readonly cursor?: string | undefined
-  /** 1 to 1,000; default 100. */
+  /** Maximum number of messages per page, from 1 to 1,000. Default 100. */
   readonly limit?: number | undefined
 }
 
@@ -26,49 +26,49 @@ const ALL_DELIVERIES_OPTIONS = {
   limit: true,
 } satisfies MemberNames<AllDeliveriesOptions>
 
-/** Messages of all accounts, newest first. */
+/** Page of the messages of all accounts. */
 export interface AllDeliveriesPage {
-  /** Newest first. */
+  /** Messages, newest first. */
   readonly deliveries: readonly WebhookDelivery[]
-  /** For `cursor` of the next page; undefined: this is the last one. */
+  /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
 
 /** Administration of webhooks, for the host's own code. Every method throws a GatewayError. */
 export interface Webhooks {
   /**
-   * The secret that signs the messages of an account, `whsec_…`, for the receiver: its own, else the gateway's `webhookSecret`,
-   * else one that is made now and kept.
+   * Returns the secret that signs the messages of an account, `whsec_…`, for the receiver: its own, else the gateway's
+   * `webhookSecret`, else one that is created now and stored.
    */
   secret(accountId: string): Promise<string>
   /**
-   * Gives an account a secret of its own, in place of the gateway's `webhookSecret`.
-   * @param options `overlapMs`: how long what signed before, the gateway's secret included, signs beside it; default one day, 0
-   *   ends it at once.
+   * Gives an account its own secret, in place of the gateway's `webhookSecret`.
+   * @param options `overlapMs` is how long earlier secrets, including the gateway's, still sign alongside the new one; default one
+   *   day, 0 ends them immediately.
    * @returns the new secret, `whsec_…`, for the receiver.
-   * @throws GatewayError `invalid_request` for a negative `overlapMs`; `storage_limit_reached` if `overlapMs` is above 0 and the account
-   *   has `accountStorage.webhookSecrets` secrets that still sign.
+   * @throws GatewayError `invalid_request` for a negative `overlapMs`; `storage_limit_reached` if `overlapMs` is above 0 and the
+   *   account has `accountStorage.webhookSecrets` secrets that still sign.
    */
   rotateSecret(accountId: string, options?: { readonly overlapMs?: number }): Promise<string>
-  /** The messages about a task of the account with their newest 50 attempts, oldest first; empty for an unknown task. */
+  /** Returns the messages about a task of the account with their newest 50 attempts, oldest first; empty for an unknown task. */
   deliveries(accountId: string, taskId: string): Promise<readonly WebhookDelivery[]>
   /**
-   * The messages of all accounts with their newest 50 attempts, newest first.
-   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   * Lists the messages of all accounts with their newest 50 attempts, newest first.
+   * @throws GatewayError `invalid_request` for an invalid limit or cursor.
    */
   listAll(options?: AllDeliveriesOptions): Promise<AllDeliveriesPage>
-  /** Sends a message again, whatever became of it; false when the account has none of that id. */
+  /** Sends a message again, whatever its state; returns false if the account has no message with that id. */
   resend(accountId: string, deliveryId: string): Promise<boolean>
 }
 
 const ROTATE_SECRET_OPTIONS = { overlapMs: true } as const
 
-/** How long older secrets sign beside the one that replaces them. */
+/** How long older secrets sign alongside their replacement, in milliseconds. */
 export const DEFAULT_SECRET_OVERLAP_MS = 24 * 60 * 60 * 1000
 
 /**
- * Makes the administration of a store's webhooks. `ready` resolves once the store can be used; `wake` tells the deliverer
- * of this process, if there is one, that a message is due. Others find it within seconds.
+ * Creates the administration of a store's webhooks. `ready` resolves once the store can be used. `wake` notifies the deliverer of
+ * this process, if there is one, that a message is due. Other processes find it within seconds.
  */
 export function webhooksOf(
   store: GatewayStore,
@@ -99,7 +99,7 @@ export function webhooksOf(
           const nowMs = clock.now()
           await store.webhooks.replaceSecret(accountId, secret, nowMs + overlapMs, nowMs)
         }
-        // A leaked secret can be replaced in any case, and that ends all others.
+        // A leaked secret can be replaced in any case, which ends all others.
         if (overlapMs === 0) {
           await replace()
           storedBounds.freed(accountId, 'webhookSecrets')

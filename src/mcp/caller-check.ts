@@ -7,19 +7,18 @@ const LOCAL_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 
 /** Hosts and origins from which requests are accepted. */
 export interface CallerRules {
-  /** Host names of the server, without ports; `any` turns the check off. Names of this machine always pass. */
+  /** Host names of the server, without ports; `any` disables the check. Names of this machine are always allowed. */
   readonly allowedHosts?: readonly string[] | 'any' | undefined
-  /** Origins of web pages and of apps, such as `https://app.example.com`; `any` turns the check off. */
+  /** Origins of web pages and apps, such as `https://app.example.com`; `any` disables the check. */
   readonly allowedOrigins?: readonly string[] | 'any' | undefined
 }
 
 /**
- * Makes the check against DNS rebinding (MCP specification, "Security warning" of the streamable HTTP transport): a page
- * whose host name resolves to this server sends that name as `Host` and its own origin as `Origin`. Requests without
- * `Origin` do not come from a browser and pass, as do origins on an allowed host.
+ * Creates the check against DNS rebinding (MCP specification, "Security warning" of the streamable HTTP transport): a page whose host
+ * name resolves to this server sends that name as `Host` and its own origin as `Origin`. Requests without `Origin` do not come from a
+ * browser and pass, as do origins on an allowed host.
  * @returns a function that throws GatewayError `permission_denied`.
- * @throws GatewayError `invalid_request` for an allowed host with a scheme, port or path, and for an allowed origin that is
- *   not an origin.
+ * @throws GatewayError `invalid_request` if an allowed host has a scheme, port or path, or an allowed origin is malformed.
  */
 export function callerCheck({
   allowedHosts = [],
@@ -44,7 +43,7 @@ function refused(header: string, option: string): GatewayError {
   })
 }
 
-/** The name in a `Host` header, in lower case and without the port; undefined when there is none. */
+/** Returns the name in a `Host` header, in lower case and without the port, or `undefined` if there is none. */
 function hostName(header: string | undefined): string | undefined {
   if (header === undefined || /[/@?#\\\s]/.test(header) || !URL.canParse(`http://${header}`)) return undefined
   return new URL(`http://${header}`).hostname

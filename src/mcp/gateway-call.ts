@@ -8,30 +8,30 @@ import type { Form } from '../wire/multipart.ts'
 /** A request to the gateway within this process. */
 export interface GatewayCall {
   readonly method: 'GET' | 'POST'
-  /** Below the mount point, percent-encoded: `/v1/chat/completions`. */
+  /** Path below the mount, percent-encoded: `/v1/chat/completions`. */
   readonly path: string
-  /** Sent as JSON. */
+  /** Body, sent as JSON. */
   readonly body?: unknown
-  /** Sent as a form, in place of `body`. */
+  /** Form, sent in place of `body`. */
   readonly form?: Form
   readonly idempotencyKey?: string | undefined
 }
 
-/** The gateway's answer, errors included. */
+/** Answer of the gateway, which may be an error. */
 export interface GatewayAnswer {
   readonly status: number
-  /** By lower-case name. */
+  /** Response headers, keyed by lower-case name. */
   readonly headers: ReadonlyMap<string, string>
   readonly body: Buffer
 }
 
-/** Most bytes of one answer. A result is held in memory whole, and pictures and sound once more as base64. */
+/** Maximum number of bytes per answer. A result is held in memory completely, and images and audio a second time as base64. */
 export const MAX_ANSWER_BYTES = 96 * 1024 * 1024
 
 /**
  * Sends a request to the gateway within this process. An abort of `signal` is a disconnect to the gateway.
- * @throws GatewayError `client_closed_request` after an abort; `upstream_invalid_response` for an answer that is cut short or
- *   larger than `limitBytes`.
+ * @throws GatewayError `client_closed_request` after an abort; `upstream_invalid_response` if the answer breaks off or exceeds
+ *   `limitBytes`.
  */
 export function callGateway(
   handler: ExchangeHandler,
@@ -138,7 +138,7 @@ class CallExchange implements GatewayRequest, ByteSink {
     else this.#closeListener = listener
   }
 
-  /** The caller disconnects. */
+  /** Aborts the call, as if the caller had disconnected. */
   readonly abort = (): void => this.#rejectWith(new GatewayError('client_closed_request'))
 
   #rejectWith(error: GatewayError): void {
@@ -156,10 +156,10 @@ class CallExchange implements GatewayRequest, ByteSink {
   }
 }
 
-/** Codes of the error shapes that carry none (API specification, "Errors": insufficient balance). */
+/** Codes of error shapes without a code (API specification, "Errors": insufficient balance). */
 const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map([[402, 'insufficient_balance']])
 
-/** The error in an answer of the gateway, in any of its shapes. `publicCode` is the code in the answer. */
+/** Returns the error in an answer of the gateway, in any of its shapes. `publicCode` is the code in the answer. */
 export function refusedAnswer({ status, headers, body }: GatewayAnswer): GatewayError {
   const outer = membersOf(jsonOf(body))
   const inner = membersOf(outer['error'])
@@ -176,7 +176,7 @@ export function refusedAnswer({ status, headers, body }: GatewayAnswer): Gateway
   })
 }
 
-/** The JSON in a body; undefined when it is not JSON. */
+/** Returns the JSON in a body, or `undefined` if it is not JSON. */
 export function jsonOf(body: Uint8Array): unknown {
   return parseVendorJson(new TextDecoder().decode(body))
 }

@@ -31,16 +31,16 @@ import { cancelledId, messageOf, protocolRequest, sessionOf } from './protocol-r
 import { respondJson, respondParseError, sendResponse } from './rpc-response.ts'
 import { type Caller, toolCallsIn } from './tool-context.ts'
 
-/** The MCP server of a gateway. Mount it with the adapters, as the gateway itself. */
+/** MCP server of a gateway. Mount it with the adapters, like the gateway itself. */
 export interface McpHandler extends ExchangeHandler {
-  /** Aborts requests in progress and answers 503 from now on. The gateway itself stays open. */
+  /** Aborts requests in progress and then answers with 503. The gateway itself stays open. */
   close(): Promise<void>
 }
 
-/** What an endpoint is made of. */
+/** Parts of an endpoint. */
 export interface McpEndpointParts {
   readonly gateway: Gateway
-  /** Makes the server for one exchange. */
+  /** Creates the server for one exchange. */
   readonly serverFor: (caller: Caller) => Server | McpServer
   readonly bodyLimitBytes: number
   readonly logger: Logger
@@ -49,10 +49,10 @@ export interface McpEndpointParts {
   readonly rules: CallerRules
 }
 
-/** Paths that are served: `/mcp` below a shared mount, and `/` for a mount of its own. */
+/** Served paths: `/mcp` below a shared mount, and `/` for a separate mount. */
 const PATHS: ReadonlySet<string> = new Set(['/mcp', '/mcp/', '/'])
 
-/** Authenticates requests and passes each to the SDK with a server of its own. */
+/** Authenticates requests and passes each to the SDK with its own server. */
 export class McpEndpoint implements McpHandler {
   readonly answersAtMount = true
   readonly #parts: McpEndpointParts
@@ -68,13 +68,13 @@ export class McpEndpoint implements McpHandler {
     const serve: McpServerFactory = ({ authInfo: exchange, era }) => {
       if (!(exchange instanceof ServedExchange)) throw new TypeError('the caller of this exchange is not known')
       const server = serverFor(exchange.caller)
-      // Answers of the older revision are streams that can hold more than the result.
+      // Answers of the older revision are streams that may contain more than the result.
       if (era === 'modern') exchange.takeResult(server)
       return server
     }
     this.#protocol = createMcpHandler(serve, {
       maxRequestBodySize: parts.bodyLimitBytes,
-      // Mostly client mistakes, which the client gets as errors.
+      // These are mostly client mistakes, which the client gets as errors.
       onerror: (error) => logger.debug('the MCP server reports', { error }),
     })
   }
@@ -109,7 +109,7 @@ export class McpEndpoint implements McpHandler {
     this.#checkCaller(request)
     if (this.#isClosed) throw new GatewayError('gateway_closing')
     const principal = await gateway.authenticate(request)
-    // No streams can be opened by GET, and no sessions ended by DELETE.
+    // GET opens no streams, and DELETE ends no sessions.
     if (request.method !== 'POST') {
       throw new GatewayError('method_not_allowed', { message: `${request.path} takes POST, not ${request.method}.` })
     }
@@ -132,7 +132,7 @@ export class McpEndpoint implements McpHandler {
     if (this.#isClosed) throw new GatewayError('gateway_closing')
     const abort = new AbortController()
     const message = messageOf(body)
-    // The session keeps clients of one key apart. Nothing else is stored for it, so any process answers any session.
+    // The session distinguishes clients with the same key. Nothing else is stored for it, so any process can serve any session.
     const session = sessionOf(request)
     const nameOf = (id: string | number | undefined): string | undefined =>
       session === undefined || id === undefined
@@ -176,10 +176,7 @@ interface Exchange {
   readonly body: unknown
 }
 
-/**
- * One exchange, as the SDK carries it: in place of the credential record that it passes to the factory of servers. Shows no
- * credential.
- */
+/** One exchange in the form that the SDK passes to the factory of servers, in place of a credential record. It exposes no credential. */
 class ServedExchange implements AuthInfo {
   readonly token = ''
   readonly clientId: string
@@ -192,15 +189,15 @@ class ServedExchange implements AuthInfo {
     this.clientId = caller.principal.keyId
   }
 
-  /** The result that {@link takeResult} took from the server; the SDK's own response is then empty. */
+  /** Result that {@link takeResult} intercepted; the SDK's own response is then empty. */
   get result(): JSONRPCMessage | undefined {
     return this.#result
   }
 
   /**
-   * Intercepts the result of a server before it is connected to the transport of one exchange, and closes that transport. The
-   * SDK would build a web `Response` only to be read again, a fifth of the time of a tool call. Errors, which have their own
-   * statuses, and results after notifications, which belong to a stream, are left to the SDK.
+   * Intercepts the result of a server before it is connected to the transport of one exchange, and closes that transport. Otherwise
+   * the SDK would build a web `Response` that is read again, which takes a fifth of the time of a tool call. The SDK still sends
+   * errors, which have their own statuses, and results after notifications, which belong to a stream.
    */
   takeResult(server: Server | McpServer): void {
     const connect = server.connect.bind(server)
@@ -211,7 +208,7 @@ class ServedExchange implements AuthInfo {
     server.connect = connectIntercepted
   }
 
-  /** Sends what is no result, and takes the result. */
+  /** Passes other messages on, and intercepts the result. */
   #taking(transport: Transport, send: Transport['send']): Transport['send'] {
     let isFirst = true
     return (message, options) => {

@@ -8,16 +8,16 @@ import type { CallerRules } from './caller-check.ts'
 import { McpEndpoint, type McpHandler } from './mcp-endpoint.ts'
 import { mcpServer } from './mcp-server.ts'
 
-/** The gateway's own default, so that the same pictures fit. */
+/** Equal to the gateway's default, so that both accept the same images. */
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 
 /** Options of {@link mcpHandler}. */
 export interface McpHandlerOptions extends CallerRules {
-  /** Largest request body. Default 32 MiB. */
+  /** Maximum size of a request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number
-  /** Default: silent. */
+  /** Logger. Silent by default. */
   readonly logger?: Logger
-  /** Times the waits of `wait_for_video`. Default: the machine's clock. */
+  /** Clock for the waits of `wait_for_video`. Defaults to the system clock. */
   readonly clock?: Clock
 }
 
@@ -30,11 +30,11 @@ const MCP_HANDLER_OPTIONS = {
 } satisfies MemberNames<McpHandlerOptions>
 
 /**
- * Offers a gateway's abilities as tools and resources of the Model Context Protocol, by streamable HTTP (API specification,
- * "What the service does", 5). Serves `/mcp` below its mount, or the mount itself, and accepts the gateway's own keys.
- * Every tool call is a gateway request by that key: same limits, same bill, same isolation. Supports revisions 2025-11-25
- * and 2026-07-28 of the protocol, without sessions that would bind a client to this process.
- * @throws GatewayError `invalid_request` for allowed hosts or origins that are malformed.
+ * Offers a gateway's abilities as tools and resources of the Model Context Protocol, by streamable HTTP (API specification, "What the
+ * service does", 5). Serves `/mcp` below its mount, or the mount itself, and accepts the gateway's own keys. Every tool call is a
+ * gateway request by that key: with the same limits, charges and isolation. Supports revisions 2025-11-25 and 2026-07-28 of the
+ * protocol, without sessions that would bind a client to this process.
+ * @throws GatewayError `invalid_request` if allowed hosts or origins are malformed.
  */
 export function mcpHandler(gateway: Gateway, options: McpHandlerOptions = {}): McpHandler {
   checkMembers(options, MCP_HANDLER_OPTIONS, 'mcpHandler')
@@ -53,8 +53,8 @@ export function mcpHandler(gateway: Gateway, options: McpHandlerOptions = {}): M
 }
 
 /**
- * A gateway and its MCP server behind one mount: `/mcp` goes to the server, every other path to the gateway. Closing it
- * closes only the MCP server.
+ * Serves a gateway and its MCP server behind one mount: `/mcp` goes to the server, every other path to the gateway. Closing it closes
+ * only the MCP server.
  * @throws GatewayError as {@link mcpHandler} does.
  */
 export function gatewayWithMcp(gateway: Gateway, options: McpHandlerOptions = {}): McpHandler {

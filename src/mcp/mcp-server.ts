@@ -9,15 +9,15 @@ import { TOOLS } from './tools/tools.ts'
 const SURFACE_VERSION = '1.0.0'
 
 const INSTRUCTIONS =
-  'Models of several vendors behind one key: chat, pictures, video, embeddings, reranking, speech and transcription. list_models names the models, ' +
+  'Models of several vendors behind one key: chat, images, video, embeddings, reranking, speech and transcription. list_models names the models, ' +
   'estimate_cost returns the highest cost of a request, and every other call is charged to the account of the key. ' +
-  'Videos are made by submit_video and waited for with wait_for_video. The fields of each request are in ' +
+  'Create videos with submit_video, and wait for them with wait_for_video. The fields of each request are in ' +
   'gateway://reference/{endpoint}.'
 
 const TOOLS_BY_NAME = new Map(TOOLS.map((tool) => [tool.name, tool]))
 const LISTED_TOOLS = TOOLS.map((tool) => tool.listed)
 
-/** A server for one exchange of one caller. Callers share nothing but the gateway. */
+/** Creates a server for one exchange of one caller. Callers share only the gateway. */
 export function mcpServer(caller: Caller, logger: Logger): Server {
   const server = new Server(
     { name: 'signalbox', title: 'Signalbox AI gateway', version: SURFACE_VERSION },
@@ -50,7 +50,7 @@ export function mcpServer(caller: Caller, logger: Logger): Server {
   return server
 }
 
-/** An error as the result of a tool, so that the model can react to it. Equal calls get equal results. */
+/** Returns an error as the result of a tool, so that the model can react to it. Equal calls get equal results. */
 function toolError(error: GatewayError): CallToolResult {
   const { message, publicCode: code, param, status, retryAfterSeconds } = error
   const shown = {

@@ -1,7 +1,7 @@
 import type { GatewayRequest } from '../core/exchange.ts'
 import { isJsonObject } from '../core/json.ts'
 
-/** Headers that the SDK may see. Credentials are not among them. */
+/** Headers that are passed to the SDK. Credentials are not among them. */
 const PASSED_HEADERS: ReadonlySet<string> = new Set([
   'content-type',
   'accept',
@@ -10,12 +10,12 @@ const PASSED_HEADERS: ReadonlySet<string> = new Set([
   'mcp-name',
 ])
 
-/** What the SDK reads of a request when the parsed body is passed separately. */
+/** Parts of a request that the SDK reads when the parsed body is passed separately. */
 type ReadPart = Pick<Request, 'method' | 'url' | 'signal'> & { readonly headers: Pick<Headers, 'get' | 'has'> }
 
 /**
- * The request as the SDK reads it. Not a web `Request`, which takes a tenth of the time of a tool call.
- * @param signal aborts when the caller disconnects or cancels
+ * Returns the request in the form that the SDK reads. A web `Request` would take a tenth of the time of a tool call.
+ * @param signal Aborts when the caller disconnects or cancels.
  */
 export function protocolRequest(request: GatewayRequest, signal: AbortSignal): Request {
   return new ProtocolRequest(request, signal) as unknown as Request
@@ -51,33 +51,33 @@ class PassedHeaders {
   }
 }
 
-/** What is read of a JSON-RPC message before the SDK checks it. */
+/** Members of a JSON-RPC message that are read before the SDK checks it. */
 interface RpcMessage {
   readonly method: string
-  /** Undefined for a notification. */
+  /** Id of the request; `undefined` for a notification. */
   readonly id: string | number | undefined
   readonly params: unknown
 }
 
-/** A single request or notification; undefined for batches and anything else. */
+/** Returns a single request or notification, or `undefined` for batches and anything else. */
 export function messageOf(body: unknown): RpcMessage | undefined {
   if (!isJsonObject(body) || typeof body['method'] !== 'string') return undefined
   return { method: body['method'], id: idOf(body['id']), params: body['params'] }
 }
 
-/** The id of the request that a notification cancels; undefined for any other message. */
+/** Returns the id of the request that a notification cancels, or `undefined` for any other message. */
 export function cancelledId(message: RpcMessage | undefined): string | number | undefined {
   if (message?.method !== 'notifications/cancelled' || !isJsonObject(message.params)) return undefined
   return idOf(message.params['requestId'])
 }
 
-/** The client's session id (revision 2025-11-25, "Session management"); undefined when it sent none. */
+/** Returns the client's session id (revision 2025-11-25, "Session management"), or `undefined` if it sent none. */
 export function sessionOf(request: GatewayRequest): string | undefined {
   const session = request.header('mcp-session-id')
   return session !== undefined && /^[\x21-\x7e]{1,128}$/.test(session) ? session : undefined
 }
 
-/** The revision that the request says it follows; undefined when it says none. */
+/** Returns the protocol revision in the request, or `undefined` if there is none. */
 export function protocolVersionOf(request: GatewayRequest): string | undefined {
   const version = request.header('mcp-protocol-version')
   return version !== undefined && /^\d{4}-\d{2}-\d{2}$/.test(version) ? version : undefined

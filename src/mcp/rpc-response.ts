@@ -6,7 +6,7 @@ import { mediaType } from '../wire/headers.ts'
 /** Headers of one connection (RFC 9110, section 7.6.1); the adapter sets its own. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding'])
 
-/** JSON-RPC 2.0, "Error object": the text is not JSON. */
+/** JSON-RPC 2.0, "Error object": the body is not JSON. */
 const PARSE_ERROR = -32_700
 
 /** JSON-RPC 2.0, "Error object": the JSON is not a valid request. */
@@ -25,13 +25,12 @@ export function respondJson(sink: ByteSink, status: number, message: object): vo
   sink.end(body)
 }
 
-/** How a response is sent. */
 interface Sending {
-  /** Added to the headers of the response; a flat list. */
+  /** Additional response headers, as a flat list. */
   readonly headers: readonly string[]
   /** Aborts when the caller disconnects or cancels. */
   readonly signal: AbortSignal
-  /** Called when a stream fails after it has begun; the caller's connection is then closed. */
+  /** Called if a stream fails after it has begun. The caller's connection is then closed. */
   readonly onBreak: (error: unknown) => void
 }
 

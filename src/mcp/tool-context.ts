@@ -9,24 +9,24 @@ import type { Principal } from '../stores/principal.ts'
 import { callGateway, type GatewayAnswer, type GatewayCall, jsonOf, refusedAnswer } from './gateway-call.ts'
 import { protocolVersionOf, sessionOf } from './protocol-request.ts'
 
-/** An authenticated caller, and the gateway that it calls. */
+/** Authenticated caller, and the gateway that it calls. */
 export interface Caller {
   readonly gateway: Gateway
   readonly principal: Principal
   readonly clock: Clock
-  /** Identifies the caller again. @throws GatewayError if the key is not valid any more. */
+  /** Identifies the caller again. @throws GatewayError if the key is no longer valid. */
   identify(): Promise<unknown>
-  /** Tells observers of a call; undefined: nobody listens. */
+  /** Notifies observers of a tool call; `undefined` if there are none. */
   readonly beginToolCall: BeginToolCall | undefined
 }
 
-/** @param tool Undefined: there is no tool of that name. */
+/** @param tool Name of the tool, or `undefined` if there is no such tool. */
 type BeginToolCall = (tool: string | undefined, message: ServerContext['mcpReq']) => ObservedToolCall
 
-/** Longest id of a message that observers are told. */
+/** Maximum length of message ids for observers, in characters. */
 const MAX_ID_LENGTH = 128
 
-/** How observers of a gateway are told of the tool calls in one request; undefined: nobody listens. */
+/** Returns a function that notifies observers of the tool calls in one request, or `undefined` if there are none. */
 export function toolCallsIn(
   request: GatewayRequest,
   gateway: Gateway,
@@ -54,7 +54,7 @@ export function toolCallsIn(
   }
 }
 
-/** One tool call by an authenticated caller. */
+/** Tool call by an authenticated caller. */
 export interface ToolContext {
   readonly gateway: Gateway
   readonly principal: Principal
@@ -63,15 +63,15 @@ export interface ToolContext {
   readonly clock: Clock
   /**
    * Sends a request as the caller, through the whole pipeline.
-   * @throws GatewayError when the gateway answers with an error.
+   * @throws GatewayError if the gateway returns an error.
    */
   call(request: GatewayCall): Promise<GatewayAnswer>
   /**
-   * Like `call`, for answers that are JSON objects.
+   * Sends a request like `call`, for answers that are JSON objects.
    * @throws GatewayError also for other answers.
    */
   json(request: GatewayCall): Promise<Record<string, unknown>>
-  /** Notifies the caller of progress, if it asked for that. `progress` must grow with every notification. */
+  /** Notifies the caller of progress, if the caller requested it. `progress` must increase with every notification. */
   progress(progress: { readonly progress: number; readonly total: number; readonly message: string }): Promise<void>
 }
 
@@ -85,7 +85,7 @@ export function toolContext(
   const handler = gateway.exchangeAs(principal, toolCall === undefined ? undefined : { toolCall })
   let isFirst = true
   const call = async (asked: GatewayCall): Promise<GatewayAnswer> => {
-    // A tool that waits calls the gateway for as long as the caller's key is valid.
+    // A waiting tool calls the gateway only as long as the caller's key is valid.
     if (!isFirst) await identify()
     isFirst = false
     const answer = await callGateway(handler, asked, { signal })

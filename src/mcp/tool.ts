@@ -4,38 +4,37 @@ import { jsonSchemaOf } from '../endpoints/json-schema.ts'
 import { checkRequest } from '../endpoints/request-field.ts'
 import type { ToolContext } from './tool-context.ts'
 
-/** What a tool answers. */
+/** Answer of a tool. */
 export interface ToolAnswer {
-  /** Fits the tool's output schema. A copy of it as JSON text is added to the content. */
+  /** Value that matches the tool's output schema. The content also gets a copy as JSON text. */
   readonly structured: Record<string, unknown>
-  /** Pictures, sound and links. Stands before the copy. */
+  /** Images, audio and links. They come before the copy. */
   readonly content?: readonly ContentBlock[]
 }
 
-/** A tool as the server lists and calls it. */
+/** Tool in the form that the server lists and calls. */
 export interface Tool {
   readonly name: string
   readonly listed: ListedTool
   /**
    * Checks the arguments and makes the call.
-   * @throws GatewayError `invalid_request` naming the argument at fault, and the errors of the gateway.
+   * @throws GatewayError `invalid_request` naming the invalid argument, and the errors of the gateway.
    */
   call(args: unknown, context: ToolContext): Promise<CallToolResult>
 }
 
-/** What a tool is made of. */
 interface ToolDefinition<Input extends z.ZodObject> {
   readonly name: string
   readonly title: string
   readonly description: string
-  /** What a call may do (MCP specification, "Tool annotations"). */
+  /** Effects of a call (MCP specification, "Tool annotations"). */
   readonly annotations: Required<Omit<ToolAnnotations, 'title'>>
   readonly input: Input
   readonly output: z.ZodObject
   answer(args: z.infer<Input>, context: ToolContext): Promise<ToolAnswer>
 }
 
-/** Makes a tool. Its schemas are converted to JSON Schema once. */
+/** Creates a tool. Its schemas are converted to JSON Schema once. */
 export function defineTool<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
   const { name, title, description, annotations, input, output } = definition
   return {
@@ -61,7 +60,7 @@ export function defineTool<Input extends z.ZodObject>(definition: ToolDefinition
 /** Annotations of tools that only read from the gateway. */
 export const LOOKS_UP = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
 
-/** Annotations of tools that read and may ask a vendor. */
+/** Annotations of tools that read and may call a vendor. */
 export const LOOKS_UP_AT_VENDOR = { ...LOOKS_UP, openWorldHint: true }
 
 /** Annotations of tools that create something at a vendor: each call costs money and changes nothing that exists. */

@@ -3,7 +3,7 @@ import { formatDollars } from '../core/money.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 import { HistogramSeries, type MetricFamily, MoneySeries, type NumberSeries } from './metric-family.ts'
 
-/** A format in which metrics are written. */
+/** Text format of metrics. */
 export interface ExpositionFormat {
   readonly contentType: string
   readonly isOpenMetrics: boolean
@@ -15,18 +15,18 @@ const OPEN_METRICS: ExpositionFormat = {
   isOpenMetrics: true,
 }
 
-/** The format for an `accept` header: OpenMetrics 1.0 where it is named, else Prometheus' text format. */
+/** Returns the format for an `accept` header: OpenMetrics 1.0 if the header names it, else Prometheus' text format. */
 export function formatFor(accept: string | undefined): ExpositionFormat {
   return accept?.includes('application/openmetrics-text') === true ? OPEN_METRICS : PLAIN_TEXT
 }
 
-/** Longest time for which the event loop is kept, in milliseconds. */
+/** Maximum time in milliseconds for which the event loop is blocked. */
 const SLICE_MS = 2
 
-/** Series between two looks at the time. */
+/** Number of series between two checks of the time. */
 const SERIES_AT_ONCE = 64
 
-/** All metrics as text. Gives the event loop free every 2 milliseconds, so that a scrape delays no stream. */
+/** Writes all metrics as text. Yields to the event loop every 2 milliseconds, so that a scrape delays no stream. */
 export async function exposition(metrics: GatewayMetrics, { isOpenMetrics }: ExpositionFormat): Promise<string> {
   metrics.refresh()
   let text = ''
@@ -36,7 +36,7 @@ export async function exposition(metrics: GatewayMetrics, { isOpenMetrics }: Exp
     const { name, kind, help } = family.description
     const shown = isOpenMetrics && kind === 'counter' ? name.replace(/_total$/, '') : name
     text += `# HELP ${shown} ${help}\n# TYPE ${shown} ${kind}\n`
-    // Series that are added meanwhile are written at its end, or with the next scrape.
+    // Series that are added in the meantime are written at the end, or with the next scrape.
     for (const series of family.series) {
       text += linesOf(family, series, isOpenMetrics)
       written += 1
@@ -74,13 +74,13 @@ function histogramLines(name: string, { labelText, bounds, counts, sum }: Histog
   return `${text}${name}_bucket{${before}le="+Inf"} ${cumulative}\n${name}_sum${own} ${sum}\n${name}_count${own} ${cumulative}\n`
 }
 
-/** OpenMetrics wants a fraction in every bound ("Considerations: Canonical Numbers"). */
+/** OpenMetrics requires a fraction in every bound ("Considerations: Canonical Numbers"). */
 function boundText(bound: number, isOpenMetrics: boolean): string {
   if (!isOpenMetrics || !Number.isInteger(bound)) return plain(bound)
   return `${bound}.0`
 }
 
-/** Never with an exponent where it can be avoided: tools compare bounds as text. */
+/** Avoids exponents, because tools compare bounds as text. */
 function plain(value: number): string {
   const text = String(value)
   return text.includes('e') ? value.toFixed(7).replace(/0+$/, '') : text

@@ -22,14 +22,14 @@ import { MetricSet } from './metric-set.ts'
 import { EndpointSeries, type RouteSeries, SeriesHandle } from './route-series.ts'
 import { VERSION } from './version.ts'
 
-/** Most accounts with series of their own. */
+/** Maximum number of accounts with their own series. */
 const MAX_ACCOUNTS = 500
 
 /** Options of {@link prometheus}. */
 export interface PrometheusOptions {
   /**
-   * Do `signalbox_requests_total` and `signalbox_cost_dollars_total` have the label `account`? For the first 500 accounts; the
-   * others are `other`. Default false.
+   * Whether `signalbox_requests_total` and `signalbox_cost_dollars_total` have the label `account`. The first 500 accounts have their
+   * own value; the others share `other`. Default false.
    */
   readonly accountLabel?: boolean
 }
@@ -53,16 +53,16 @@ const WEBHOOK_STATES = {
 } satisfies Record<Extract<GatewayEvent, { type: 'webhook-attempted' }>['state'], true>
 
 /**
- * Counts what the gateways that it observes do. Give it to `createGateway({ observe: [metrics] })`, and to `metricsHandler`. Nothing
- * is kept of single requests, callers or keys.
+ * Counts the activity of observed gateways. Pass it to `createGateway({ observe: [metrics] })`, and to `metricsHandler`. It stores
+ * nothing about single requests, callers or keys.
  */
 export class GatewayMetrics implements Observer {
   readonly set: MetricSet
-  /** When the counters began at 0, Unix milliseconds. */
+  /** Time at which the counters began at 0, in Unix milliseconds. */
   readonly startedAtMs = Date.now()
-  /** Of each vendor that was called, what OpenTelemetry calls it. */
+  /** OpenTelemetry's name of each vendor that was called. */
   readonly providers = new Map<string, string>()
-  /** Of each endpoint whose vendors were called, the kind of its models. */
+  /** Kind of models of each endpoint whose vendors were called. */
   readonly kinds = new Map<string, string>()
   readonly #hasAccounts: boolean
   readonly #accounts = new Set<string>()
@@ -76,7 +76,7 @@ export class GatewayMetrics implements Observer {
     this.#hasAccounts = accountLabel
     this.set = new MetricSet(accountLabel)
     this.set.buildInfo.at(VERSION).value = 1
-    // Prometheus does not see the first step of a counter that begins above 0, and alerts wait for that step.
+    // Prometheus misses the first step of a counter that begins above 0, and alerts wait for that step.
     for (const reason of Object.keys(GIVEN_UP_REASONS)) this.set.settlementsGivenUp.at(reason)
     for (const state of Object.keys(WEBHOOK_STATES)) this.set.webhooks.at(state)
     this.#stores = { reserve: storeSeries(this.set, 'reserve'), settle: storeSeries(this.set, 'settle') }
@@ -99,7 +99,7 @@ export class GatewayMetrics implements Observer {
   requestEnded(request: unknown, end: RequestEnd): void {
     const series = request as EndpointSeries
     series.inFlight.value -= 1
-    // Counted by its event, which the requests of other routes have too.
+    // An event counts rejections, because requests of other routes have it too.
     if (end.outcome === 'refused') return
     const { model = '', vendor = '', durationMs, firstByteMs, usage } = end
     const route = series.route(model, vendor)
@@ -124,7 +124,7 @@ export class GatewayMetrics implements Observer {
       route.isTold = true
       this.providers.set(vendor, provider)
       this.kinds.set(series.endpoint, kind)
-      // Begins at 0, as those of the constructor.
+      // Begins at 0, like the counters in the constructor.
       this.set.unbilled.within(MAX_SERIES, vendor, model)
       this.set.silentCalls.within(MAX_SERIES, vendor, model)
     }
@@ -142,7 +142,7 @@ export class GatewayMetrics implements Observer {
     series.record(durationMs / 1000)
   }
 
-  /** Also for events that do not come from a gateway: `redisLimits({ onEvent: (event) => metrics.event(event) })`. */
+  /** Counts an event. Also accepts events from outside a gateway: `redisLimits({ onEvent: (event) => metrics.event(event) })`. */
   event(event: GatewayEvent): void {
     const { set } = this
     switch (event.type) {
@@ -199,7 +199,7 @@ export class GatewayMetrics implements Observer {
     }
   }
 
-  /** Reads the gauges anew from the gateways. */
+  /** Reads the gauges from the gateways again. */
   refresh(): void {
     const { vendorInFlight, vendorLimit, vendorKeys, vendorKeyUp, retriesLeft, settlementsWaiting, rollUpAge } =
       this.set
@@ -239,7 +239,7 @@ export class GatewayMetrics implements Observer {
     return ofAccount(this.set.cost, account, [route.model, route.vendor, endpoint])
   }
 
-  /** Totals contain their parts. Written out: reading counts by name costs more than all the rest. */
+  /** Totals include their parts. Each count is written out, because a loop over names costs more than everything else. */
   #use({ model, vendor, input, output }: RouteSeries, usage: Usage): void {
     const { inputTokens = 0, outputTokens = 0 } = usage
     if (inputTokens > 0) input.series.value += inputTokens
@@ -261,7 +261,7 @@ export class GatewayMetrics implements Observer {
     add(units, usage.hookUnits, model, vendor, 'hook_unit')
   }
 
-  /** Value of the label; undefined: there is none. */
+  /** Returns the value of the label, or `undefined` if there is none. */
   #accountOf(accountId: string | undefined): string | undefined {
     if (!this.#hasAccounts) return undefined
     if (accountId === undefined || this.#accounts.has(accountId)) return accountId ?? ''
@@ -271,7 +271,7 @@ export class GatewayMetrics implements Observer {
   }
 }
 
-/** Steps at the store, by whether they succeeded. */
+/** Operations of the store, by success. */
 interface StoreSeries {
   readonly ok: SeriesHandle<HistogramSeries>
   readonly failed: SeriesHandle<HistogramSeries>
@@ -281,7 +281,10 @@ function storeSeries({ store }: MetricSet, operation: string): StoreSeries {
   return { ok: new SeriesHandle(store, operation, 'ok'), failed: new SeriesHandle(store, operation, 'failed') }
 }
 
-/** The series of an account, whose label is the last one; once half of all series are there, that of all others: vendors and codes stay told apart. */
+/**
+ * Returns the series of an account, whose label is the last one. Once half of all series exist, further accounts share one series, so
+ * that vendors and codes stay distinguished.
+ */
 function ofAccount<Series extends object>(
   family: MetricFamily<Series>,
   account: string,

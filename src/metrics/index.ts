@@ -14,7 +14,7 @@ import { GatewayMetrics, type PrometheusOptions } from './gateway-metrics.ts'
 export type { GatewayMetrics, PrometheusOptions } from './gateway-metrics.ts'
 export { type MetricsHandlerOptions, metricsHandler } from './metrics-handler.ts'
 
-/** Metrics of the gateways of this process. */
+/** Creates the metrics of the gateways in this process. */
 export function prometheus(options: PrometheusOptions = {}): GatewayMetrics {
   return new GatewayMetrics(options)
 }

@@ -1,14 +1,14 @@
-/** Most series of one metric. Everything beyond them is counted in one series whose labels are all `other`. */
+/** Maximum number of series per metric. All others are counted in one series whose labels are all `other`. */
 export const MAX_SERIES = 2_000
 
-/** Value of every label of the series that stands for all that found no place. */
+/** Value of every label of the overflow series. */
 export const OTHER = 'other'
 
 export type MetricKind = 'counter' | 'gauge' | 'histogram'
 
-/** What a metric is. */
+/** Name, kind, help text and labels of a metric. */
 export interface MetricDescription {
-  /** `signalbox_requests_total` */
+  /** Name such as `signalbox_requests_total`. */
   readonly name: string
   readonly kind: MetricKind
   readonly help: string
@@ -17,11 +17,11 @@ export interface MetricDescription {
 
 type Level<Series> = Map<string, Level<Series> | Series>
 
-/** A metric with its series, one for each set of label values; at most {@link MAX_SERIES} and one more. */
+/** Metric with its series, one per set of label values: at most {@link MAX_SERIES} and the overflow series. */
 export class MetricFamily<Series extends object> {
   readonly description: MetricDescription
   readonly #create: (labelText: string, values: readonly string[]) => Series
-  /** Maps in maps, a level for each label: a joined key would cost a new text for each look-up. */
+  /** Nested maps, one level per label: a joined key would need a new string for each look-up. */
   readonly #root: Level<Series> = new Map()
   #series: Series[] = []
   readonly #onOverflow: () => void
@@ -35,7 +35,7 @@ export class MetricFamily<Series extends object> {
     this.description = description
     this.#create = create
     this.#onOverflow = onOverflow
-    // Without labels there is one series from the start, so that it is seen before anything has happened.
+    // A metric without labels has one series from the start, so that it is visible before anything has happened.
     if (description.labels.length === 0) this.#series.push(create('', []))
   }
 
@@ -48,20 +48,20 @@ export class MetricFamily<Series extends object> {
     return this.#series[0]!
   }
 
-  /** Does the series stand for all that found no place? */
+  /** Whether the series is the overflow series. */
   isOther(series: Series): boolean {
     return series === this.#other
   }
 
-  /** Forgets all series of a metric with labels: what it counts is read anew, and some of it may be gone. */
+  /** Removes all series of a metric with labels: their objects are counted again, and some may no longer exist. */
   clear(): void {
     this.#root.clear()
-    // Another scrape may be writing the list.
+    // Another scrape may be writing the old list.
     this.#series = []
     this.#other = undefined
   }
 
-  /** The series with these label values, in the order of the labels. */
+  /** Returns the series with these label values, in the order of the labels. */
   at(...values: readonly string[]): Series {
     let level = this.#root
     const last = values.length - 1
@@ -73,7 +73,7 @@ export class MetricFamily<Series extends object> {
     return (level.get(values[last]!) as Series | undefined) ?? this.#add(values)
   }
 
-  /** The series with these label values if there is one or there is room for so many, else undefined. */
+  /** Returns the series with these label values if it exists or there are fewer than `mostSeries`, else `undefined`. */
   within(mostSeries: number, ...values: readonly string[]): Series | undefined {
     let level: Level<Series> | undefined = this.#root
     for (const value of values.slice(0, -1)) level = level?.get(value) as Level<Series> | undefined
@@ -105,7 +105,7 @@ export class MetricFamily<Series extends object> {
   }
 }
 
-/** `model="x",vendor="y"`, as the exposition formats have it. */
+/** Formats labels for the exposition formats: `model="x",vendor="y"`. */
 export function labelTextOf(labels: readonly string[], values: readonly string[]): string {
   return labels.map((label, index) => `${label}="${escaped(values[index] ?? '')}"`).join(',')
 }
@@ -114,7 +114,7 @@ function escaped(value: string): string {
   return /[\\"\n]/.test(value) ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n') : value
 }
 
-/** A series of one number: a counter that only rises, or a gauge. */
+/** Series of one number: a counter, which only rises, or a gauge. */
 export class NumberSeries {
   readonly labelText: string
   readonly values: readonly string[]
@@ -126,7 +126,7 @@ export class NumberSeries {
   }
 }
 
-/** A counter of money: an exact sum. */
+/** Counter of money: an exact sum. */
 export class MoneySeries {
   readonly labelText: string
   readonly values: readonly string[]
@@ -144,7 +144,7 @@ export class HistogramSeries {
   readonly values: readonly string[]
   /** Upper bounds, ascending, each inclusive. */
   readonly bounds: Float64Array
-  /** By bucket, not cumulative; the last one has no bound. */
+  /** Counts by bucket, not cumulative. The last bucket has no bound. */
   readonly counts: Float64Array
   sum = 0
 

@@ -30,7 +30,7 @@ export class MetricSet {
     'Updates that were counted in the series "other", because a metric has too many series.',
   )
   readonly requests: MetricFamily<NumberSeries>
-  readonly refusals = this.#numbers('refusals_total', 'Requests that were refused before a vendor was asked.', [
+  readonly refusals = this.#numbers('refusals_total', 'Requests that were rejected before a vendor was called.', [
     'endpoint',
     'code',
   ])
@@ -121,7 +121,7 @@ export class MetricSet {
   )
   readonly buildInfo = this.#gauges('build_info', 'Always 1.', ['version'])
 
-  /** @param hasAccounts Do requests and cost have the label `account`? */
+  /** @param hasAccounts Whether requests and cost have the label `account`. */
   constructor(hasAccounts: boolean) {
     const account = hasAccounts ? ['account'] : []
     this.requests = this.#numbers('requests_total', 'Requests that passed all checks, when they ended.', [
@@ -140,7 +140,7 @@ export class MetricSet {
     )
   }
 
-  /** In the order of the exposition. */
+  /** Metrics in the order of the exposition. */
   get families(): readonly MetricFamily<NumberSeries | MoneySeries | HistogramSeries>[] {
     return Object.values(this) as MetricFamily<NumberSeries | MoneySeries | HistogramSeries>[]
   }

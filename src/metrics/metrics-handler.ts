@@ -7,15 +7,18 @@ import { bearsOperatorKey, operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gat
 import { exposition, formatFor } from './exposition.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 
-/** Who may read metrics. One of the two must be given: the numbers show what an operator spends and on what. */
+/** Access to the metrics. One of `operatorKey` and `authorize` is required: the numbers show what an operator spends, and on what. */
 export interface MetricsHandlerOptions {
-  /** Opens the metrics to requests with this bearer token; at least 24 characters. */
+  /** Grants access to requests with this bearer token; at least 24 characters. */
   readonly operatorKey?: string | undefined
-  /** The host's own check. A rejection is answered by 503. */
+  /** Check by the host. If it rejects, the request gets 503. */
   readonly authorize?: ((request: GatewayRequest) => boolean | Promise<boolean>) | undefined
-  /** Address of the client, for the limit of wrong keys, which all handlers for operators share. Default: the other end of the connection. */
+  /**
+   * Returns the address of the client, for the limit of wrong keys, which all handlers for operators share. By default the peer of
+   * the connection.
+   */
   readonly clientAddress?: ClientAddress | undefined
-  /** Default: silent. */
+  /** Logger. Silent by default. */
   readonly logger?: Logger
 }
 
@@ -27,9 +30,9 @@ const METRICS_HANDLER_OPTIONS = {
 } satisfies MemberNames<MetricsHandlerOptions>
 
 /**
- * Answers `GET /metrics` below its mount, and the mount itself, with the metrics: in Prometheus' text format, or OpenMetrics 1.0 where
+ * Serves the metrics at `GET /metrics` below its mount, and at the mount itself: in Prometheus' text format, or in OpenMetrics 1.0 if
  * the request accepts it.
- * @throws TypeError without `operatorKey` and `authorize`, and for a key that is too short.
+ * @throws TypeError without `operatorKey` and `authorize`, or if a key is too short.
  */
 export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerOptions): ExchangeHandler {
   checkGivenMembers(options, METRICS_HANDLER_OPTIONS, 'metricsHandler')
@@ -79,7 +82,7 @@ export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerO
   }
 }
 
-/** The mount, or `/metrics` below it; a host that does not say where it mounts hands over the whole path. */
+/** The mount, or `/metrics` below it. Some hosts pass the whole path, without the mount removed. */
 const PATH = /^\/?$|\/metrics\/?$/
 
 interface Answer {

@@ -7,7 +7,7 @@ import {
 } from './metric-family.ts'
 import type { MetricSet } from './metric-set.ts'
 
-/** One series of a metric, looked up once. The series `other` is looked up each time, so that each update is told as an overflow. */
+/** Series of a metric, looked up once. The overflow series is looked up each time, so that each update is reported as an overflow. */
 export class SeriesHandle<Series extends object> {
   readonly #family: MetricFamily<Series>
   readonly #values: readonly string[]
@@ -18,7 +18,7 @@ export class SeriesHandle<Series extends object> {
     this.#values = values
   }
 
-  /** The series; made when it is needed first. */
+  /** Series; created on first use. */
   get series(): Series {
     return this.#series ?? this.#find()
   }
@@ -30,22 +30,21 @@ export class SeriesHandle<Series extends object> {
   }
 }
 
-/** The series that most requests for one model at one vendor update. */
+/** Series that most requests for one model at one vendor update. */
 export class RouteSeries {
   readonly model: string
   readonly vendor: string
-  /** Requests that completed, without an account. */
+  /** Completed requests without an account. */
   readonly completed: SeriesHandle<NumberSeries>
   readonly duration: SeriesHandle<HistogramSeries>
   readonly firstByte: SeriesHandle<HistogramSeries>
   readonly perToken: SeriesHandle<HistogramSeries>
-  /** Attempts that were answered. */
   readonly answered: SeriesHandle<NumberSeries>
   readonly input: SeriesHandle<NumberSeries>
   readonly output: SeriesHandle<NumberSeries>
-  /** Without an account. */
+  /** Cost without an account. */
   readonly cost: SeriesHandle<MoneySeries>
-  /** Has a call to the vendor told what the vendor is? */
+  /** Whether a call to the vendor has reported the provider. */
   isTold = false
 
   constructor(set: MetricSet, endpoint: string, model: string, vendor: string) {
@@ -62,7 +61,7 @@ export class RouteSeries {
   }
 }
 
-/** The series of one endpoint, and those of its routes. */
+/** Series of one endpoint and of its routes. */
 export class EndpointSeries {
   readonly endpoint: string
   readonly inFlight: NumberSeries
@@ -78,7 +77,7 @@ export class EndpointSeries {
     this.#set = set
   }
 
-  /** The series of a model at a vendor; kept for as many as a metric has series. */
+  /** Returns the series of a model at a vendor. At most as many are stored as a metric has series. */
   route(model: string, vendor: string): RouteSeries {
     return this.#routes.get(model)?.get(vendor) ?? this.#add(model, vendor)
   }

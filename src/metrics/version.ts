@@ -1,5 +1,5 @@
-/** The package's version, which the build writes here. */
+/** Version of the package, which the build inserts. */
 declare const SIGNALBOX_VERSION: string | undefined
 
-/** `development` where the source runs without a build. */
+/** `development` if the source runs without a build. */
 export const VERSION = typeof SIGNALBOX_VERSION === 'string' ? SIGNALBOX_VERSION : 'development'

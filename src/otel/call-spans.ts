@@ -23,11 +23,11 @@ interface RequestSpan {
   end: RequestEnd | undefined
 }
 
-/** A step at the store that takes so long is an event of its request's span. */
+/** Minimum duration in milliseconds for a store operation to become an event of its request's span. */
 const GAP_MS = 1
 
 interface AttemptSpan {
-  /** Undefined: the call runs after its request. */
+  /** Span of the request, or `undefined` if the call runs after its request. */
   readonly request: RequestSpan | undefined
   readonly span: Span | undefined
   readonly context: Context
@@ -36,16 +36,15 @@ interface AttemptSpan {
 }
 
 /**
- * Makes a span of each request, of each call to a vendor, and of each call of a tool. Contexts travel with the request, so no context
- * manager is needed. Calls to vendors that were made stay open until the request is settled: only then it is known which of them is
- * charged for, and what.
+ * Creates a span for each request, each call to a vendor, and each tool call. Contexts travel with the request, so no context manager
+ * is needed. Spans of vendor calls stay open until the request is settled: only then is it known which call is charged, and how much.
  */
 export class CallSpans implements Observer {
   readonly #settings: SpanSettings
   readonly #suppressed: symbol
-  /** What most calls are sent in: nothing but the wish not to be traced. */
+  /** Context of most calls: it only suppresses tracing. */
   readonly #suppressedRoot: Context
-  /** Absent where no vendor gets a trace context. */
+  /** Headers of calls; absent if no vendor gets a trace context. */
   readonly attemptHeaders?: (attempt: unknown) => readonly string[]
 
   constructor(settings: SpanSettings) {
@@ -54,11 +53,11 @@ export class CallSpans implements Observer {
     // The key of `suppressTracing` in @opentelemetry/core, which instrumentations obey.
     this.#suppressed = api.createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
     this.#suppressedRoot = api.ROOT_CONTEXT.setValue(this.#suppressed, true)
-    // What the host's instrumentation sees it also propagates.
+    // The host's instrumentation also propagates the calls that it sees.
     if (hideFromVendors && propagateTo.size > 0) this.attemptHeaders = this.#headersOf.bind(this)
   }
 
-  /** Undefined: nobody records spans, and no trace is to be continued. */
+  /** Returns `undefined` if nobody records spans and no trace is continued. */
   toolCallStarted(facts: ToolCallFacts): ToolCallSpan | undefined {
     return startToolCall(this.#settings, facts)
   }
@@ -67,7 +66,7 @@ export class CallSpans implements Observer {
     if (toolCall !== undefined) endToolCall(this.#settings, toolCall as ToolCallSpan, end)
   }
 
-  /** Null where {@link toolCallStarted} gives undefined, which stands for a call without a request. */
+  /** Returns `null` if {@link toolCallStarted} returned `undefined`: in other places `undefined` means a call without a request. */
   requestStarted(facts: RequestFacts, toolCall?: unknown): RequestSpan | null {
     const { api, tracer } = this.#settings
     const { parent, links, isInner } =
@@ -90,7 +89,7 @@ export class CallSpans implements Observer {
     const call = request as RequestSpan | null | undefined
     if (call === null) return undefined
     const { api, tracer, attempts } = this.#settings
-    // The context in which it runs is of whatever has woken it.
+    // The active context belongs to whatever resumed the request.
     const parent = call?.context ?? api.ROOT_CONTEXT
     const operation = names.OPERATIONS[facts.kind] ?? names.OTHER_OPERATION
     const own =
@@ -119,7 +118,7 @@ export class CallSpans implements Observer {
     if (ended.request === undefined || ended.request.end !== undefined) this.#endAttempt(ended, end, undefined)
   }
 
-  /** Only what explains a gap. */
+  /** Adds only operations that explain a gap. */
   store(request: unknown, { operation, isOk, durationMs }: StoreFacts): void {
     if (isOk && durationMs < GAP_MS) return
     const call = request as RequestSpan | null | undefined
@@ -137,7 +136,7 @@ export class CallSpans implements Observer {
       if (attempt.end !== undefined) this.#endAttempt(attempt, attempt.end, attempt === charged ? end : undefined)
     if (span.isRecording()) {
       span.setAttributes(requestAttributes(end))
-      // A disconnect is no error of ours, and a refusal is the caller's.
+      // A disconnect is not an error of the gateway, and a rejection is caused by the caller.
       if (end.outcome === 'failed' || end.status >= 500)
         span.setStatus({ code: this.#settings.api.SpanStatusCode.ERROR })
     }
@@ -184,7 +183,7 @@ export class CallSpans implements Observer {
     const own = api.trace.getSpan(context)
     if (own === undefined) return []
     const headers: string[] = []
-    // From an empty context: baggage stays here.
+    // Starts from an empty context, so that baggage is not sent.
     api.propagation.inject(api.trace.setSpan(api.ROOT_CONTEXT, own), headers, HEADER_SETTER)
     return headers
   }
@@ -219,7 +218,7 @@ interface Server {
   readonly port: number
 }
 
-/** By origin. There are as many as vendors of this process. */
+/** Servers by origin. There are as many as vendors in this process. */
 const servers = new Map<string, Server>()
 
 function serverOf(origin: string): Server {
@@ -251,7 +250,7 @@ function requestAttributes(end: RequestEnd): Attributes {
   }
   if (accountId !== undefined) attributes[names.ACCOUNT_ID] = accountId
   if (keyId !== undefined) attributes[names.KEY_ID] = keyId
-  // What a caller wrote stays out until the catalog has known it.
+  // The caller's model name is included only after the catalog has recognised it.
   if (model !== undefined && requestedModel !== undefined) attributes[names.REQUESTED_MODEL] = requestedModel
   if (model !== undefined) attributes[names.MODEL] = model
   if (vendor !== undefined) attributes[names.VENDOR] = vendor

@@ -6,7 +6,7 @@ import { HISTOGRAM, histogramOf, type OtelHistogram, type OtelMetric, SUM, type 
 
 type TokenKind = keyof typeof names.TOKEN_METRICS
 
-/** Kinds of tokens that are not text, by the kind that contains them. */
+/** Tokens other than text, by the count that includes them. */
 const PARTS: Readonly<Partial<Record<TokenKind, readonly (readonly [kind: string, modality: string])[]>>> = {
   input: [
     ['input_image', 'image'],
@@ -16,8 +16,8 @@ const PARTS: Readonly<Partial<Record<TokenKind, readonly (readonly [kind: string
 }
 
 /**
- * The same numbers under the names of OpenTelemetry's GenAI conventions: durations, times to the first content and for each further
- * token, and tokens by modality. Attributes are those of the conventions: operation, provider, model. No account, key or address.
+ * Returns the metrics under the names of OpenTelemetry's GenAI conventions: durations, times to the first content and per later
+ * token, and tokens by modality. Attributes are operation, provider and model; account, key and address are not included.
  */
 export function genAiMetrics(metrics: GatewayMetrics, times: Times): OtelMetric[] {
   const { duration, firstByte, perToken } = metrics.set
@@ -36,13 +36,13 @@ export function genAiMetrics(metrics: GatewayMetrics, times: Times): OtelMetric[
   ]
 }
 
-/** Undefined where no vendor was called. */
+/** Returns `undefined` if no vendor was called. */
 function routeOf({ providers }: GatewayMetrics, model: string, vendor: string): Attributes | undefined {
   const provider = providers.get(vendor)
   return provider === undefined ? undefined : { [names.PROVIDER_NAME]: provider, [names.REQUEST_MODEL]: model }
 }
 
-/** Series whose attributes are equal are one: several endpoints have the operation `chat`. */
+/** Merges series with equal attributes: several endpoints have the operation `chat`. */
 function histograms(
   metricNames: readonly string[],
   family: GatewayMetrics['set']['duration'],

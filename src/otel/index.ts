@@ -27,28 +27,29 @@ export type { OtelApi } from './trace-context.ts'
 
 /** Options of {@link otel}. */
 export interface OtelOptions {
-  /** Ids of vendors that get the trace context, such as a server of your own. Baggage never leaves. Default: none. */
+  /** Ids of vendors that get the trace context, such as your own server. Baggage is never sent. Default: none. */
   readonly propagateTo?: readonly string[]
   /**
-   * Keeps the host's HTTP instrumentation away from calls to other hosts: it would send the trace context to every vendor. Default true.
-   * False: the instrumentation has its spans below ours and decides what is sent; `propagateTo` has no effect.
+   * Whether to hide calls to vendors from the host's HTTP instrumentation, which would send the trace context to every vendor. If
+   * false, the instrumentation creates its spans below the gateway's and decides what is sent, and `propagateTo` has no effect.
+   * Default true.
    */
   readonly hideFromVendors?: boolean
   /**
-   * What a caller's `traceparent` is, where the host has no span of its own. `parent`, the default: the span's parent, whose sampling
-   * decision holds. `link`: a link, for callers who must not decide. `ignore`: nothing. The same for the `traceparent` in a tool call's
-   * message, which as a parent goes before a span of the host.
+   * Use of a caller's `traceparent` if the host has no span. With `parent`, the default, it is the span's parent, and its sampling
+   * decision applies. With `link` it becomes a link, for callers who must not decide. With `ignore` it is not used. The option also
+   * applies to the `traceparent` in the message of a tool call, which as a parent takes precedence over a span of the host.
    */
   readonly incoming?: 'parent' | 'link' | 'ignore'
-  /** Spans of the calls to vendors, which have the tokens. Default true. */
+  /** Whether calls to vendors have spans, which contain the tokens. Default true. */
   readonly attempts?: boolean
-  /** Also writes `gen_ai.usage.cost`, a double. Default false: only `signalbox.cost`, exact decimal dollars. */
+  /** Whether to add `gen_ai.usage.cost`, a double. By default only `signalbox.cost` is set, in exact decimal dollars. */
   readonly costAttribute?: boolean
-  /** Names of attributes: of October 2026, the default, or of version 1.41. */
+  /** Version of the attribute names: October 2026, the default, or 1.41. */
   readonly semconv?: SemanticConventions
-  /** Default: the registered one. */
+  /** Tracer provider. Defaults to the registered one. */
   readonly tracerProvider?: TracerProvider
-  /** The host's copy of `@opentelemetry/api`, where another one would be found here: copies of unequal versions do not work together. */
+  /** The host's copy of `@opentelemetry/api`, if this package would find another one: different versions do not work together. */
   readonly api?: OtelApi
 }
 
@@ -64,7 +65,8 @@ const OTEL_OPTIONS = {
 } satisfies MemberNames<OtelOptions>
 
 /**
- * Makes spans of requests, of calls to vendors, and of calls of the MCP server's tools. No span holds a prompt, an answer or a credential.
+ * Creates spans of requests, of calls to vendors, and of tool calls of the MCP server. No span contains a prompt, an answer or a
+ * credential.
  * @throws TypeError for an unknown `incoming` or `semconv`.
  */
 export function otel(options: OtelOptions = {}): Observer {

@@ -6,7 +6,7 @@ import { VERSION } from '../metrics/version.ts'
 import { genAiMetrics } from './gen-ai-metrics.ts'
 import { HISTOGRAM, histogramOf, type OtelDataPoint, type OtelMetric, SUM, type Times } from './otel-metric.ts'
 
-/** What {@link otelMetrics} gives to a reader of `@opentelemetry/sdk-metrics`. */
+/** Metric producer for a reader of `@opentelemetry/sdk-metrics`. */
 export interface OtelMetricProducer {
   collect(): Promise<{
     readonly resourceMetrics: {
@@ -20,7 +20,7 @@ export interface OtelMetricProducer {
   }>
 }
 
-/** A resource without attributes; readers take their own. */
+/** Resource without attributes; readers use their own. */
 export interface NoResource {
   readonly attributes: Attributes
   merge<Other>(other: Other | null): Other | NoResource
@@ -36,8 +36,8 @@ const NO_RESOURCE: NoResource = {
 /** Options of {@link otelMetrics}. */
 export interface OtelMetricsOptions {
   /**
-   * `signalbox`: the names and labels of `prometheus()`. `gen_ai`: those of OpenTelemetry's GenAI conventions, for what these know.
-   * Default: both.
+   * Names of the metrics. `signalbox` selects the names and labels of `prometheus()`; `gen_ai` selects those of OpenTelemetry's GenAI
+   * conventions, as far as these define them. Default: both.
    */
   readonly names?: 'signalbox' | 'gen_ai' | 'both'
 }
@@ -45,9 +45,9 @@ export interface OtelMetricsOptions {
 const OTEL_METRICS_OPTIONS = { names: true } satisfies MemberNames<OtelMetricsOptions>
 
 /**
- * The numbers of `prometheus()` for OpenTelemetry, under the same names and labels and under those of the GenAI conventions: no second
- * count. Give it to a reader: `new PeriodicExportingMetricReader({ exporter, metricProducers: [otelMetrics(metrics)] })`. Sums and histograms are cumulative, from
- * the making of this producer's `metrics` on.
+ * Exports the counts of `prometheus()` to OpenTelemetry, under the same names and labels and under those of the GenAI conventions.
+ * Pass it to a reader: `new PeriodicExportingMetricReader({ exporter, metricProducers: [otelMetrics(metrics)] })`. Sums and
+ * histograms are cumulative, from the creation of `metrics` on.
  * @throws TypeError for unknown `names`.
  */
 export function otelMetrics(metrics: GatewayMetrics, options: OtelMetricsOptions = {}): OtelMetricProducer {
@@ -63,7 +63,7 @@ export function otelMetrics(metrics: GatewayMetrics, options: OtelMetricsOptions
         ...(names === 'signalbox' ? [] : genAiMetrics(metrics, times)),
       ]
       const scope = { name: 'signalbox', version: VERSION }
-      // What has no series yet is left out: an empty metric tells nothing.
+      // Metrics without series are omitted, because they contain no data.
       const scopeMetrics = [{ scope, metrics: found.filter(({ dataPoints }) => dataPoints.length > 0) }]
       return { resourceMetrics: { resource: NO_RESOURCE, scopeMetrics }, errors: [] }
     },
@@ -89,14 +89,14 @@ function metricOf({ description, series }: MetricFamily<AnySeries>, times: Times
     : { ...SUM, descriptor, dataPoints: pointsOf(numberOf) }
 }
 
-/** Units by the end of a metric's name. */
+/** Units by suffix of a metric's name. */
 const UNITS: readonly (readonly [ending: string, unit: string])[] = [
   ['_seconds', 's'],
   ['_dollars_total', 'USD'],
   ['tokens_total', '{token}'],
 ]
 
-/** A label without a value says nothing. */
+/** Omits labels without a value. */
 function attributesOf(labels: readonly string[], values: readonly string[]): Attributes {
   const attributes: Attributes = {}
   for (const [index, label] of labels.entries()) if (values[index]) attributes[label] = values[index]

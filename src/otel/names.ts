@@ -1,16 +1,16 @@
 /**
  * Names of attributes by the GenAI and MCP conventions of OpenTelemetry, all of which are in development:
- * open-telemetry/semantic-conventions-genai, main of October 2026, and core 1.41 for backends that have not followed. Names of our own
- * begin with `signalbox.`.
+ * open-telemetry/semantic-conventions-genai, main of October 2026, and core 1.41 for backends that have not followed. The gateway's
+ * own names begin with `signalbox.`.
  */
 export interface SemanticNames {
   readonly cacheWriteTokens: string
 }
 
-/** The versions of OpenTelemetry's semantic conventions for generative AI that can be followed. */
+/** Supported versions of OpenTelemetry's semantic conventions for generative AI. */
 export type SemanticConventions = '2026-10' | '1.41'
 
-/** Where the two differ. */
+/** Names that differ between the versions. */
 export const NAMES: Readonly<Record<SemanticConventions, SemanticNames>> = {
   '2026-10': { cacheWriteTokens: 'gen_ai.usage.cache_write.input_tokens' },
   '1.41': { cacheWriteTokens: 'gen_ai.usage.cache_creation.input_tokens' },
@@ -34,7 +34,7 @@ export const STATUS_CODE = 'http.response.status_code'
 
 export const TOKEN_MODALITY = 'gen_ai.token.modality'
 
-/** Metrics of calls of models: histograms in seconds. */
+/** Histograms of calls to models, in seconds. */
 export const DURATION_METRICS = ['gen_ai.client.inference.duration', 'gen_ai.server.request.duration'] as const
 export const FIRST_CHUNK_METRICS = [
   'gen_ai.client.inference.time_to_first_chunk',
@@ -42,7 +42,7 @@ export const FIRST_CHUNK_METRICS = [
 ] as const
 export const PER_TOKEN_METRICS = ['gen_ai.server.time_per_output_token'] as const
 
-/** Counters of tokens, by what we call their kind. Input and output contain their parts. */
+/** Counters of tokens by the gateway's name of their kind. Input and output include their parts. */
 export const TOKEN_METRICS = {
   input: 'gen_ai.client.inference.usage.input_tokens',
   cached_input: 'gen_ai.client.inference.usage.cache_read.input_tokens',
@@ -51,7 +51,7 @@ export const TOKEN_METRICS = {
   reasoning: 'gen_ai.client.inference.usage.reasoning.output_tokens',
 } as const
 
-/** Operations by the kind of a model; of any other kind `OTHER_OPERATION`. */
+/** Operations by kind of model; all other kinds use `OTHER_OPERATION`. */
 export const OPERATIONS: Readonly<Record<string, string>> = { chat: 'chat', embedding: 'embeddings' }
 export const OTHER_OPERATION = 'generate_content'
 

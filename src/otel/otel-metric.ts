@@ -1,7 +1,7 @@
 import type { Attributes, HrTime } from '@opentelemetry/api'
 import { HistogramSeries } from '../metrics/metric-family.ts'
 
-/** A point of a metric, as `@opentelemetry/sdk-metrics` has it. */
+/** Data point in the form of `@opentelemetry/sdk-metrics`. */
 export interface OtelDataPoint<Value> {
   readonly startTime: HrTime
   readonly endTime: HrTime
@@ -9,7 +9,7 @@ export interface OtelDataPoint<Value> {
   readonly value: Value
 }
 
-/** Counts by bucket; each bound is inclusive, and the last bucket has none. */
+/** Counts by bucket. Each bound is inclusive, and the last bucket has none. */
 export interface OtelHistogram {
   readonly buckets: { boundaries: number[]; counts: number[] }
   readonly sum: number
@@ -21,23 +21,23 @@ interface OtelMetricOf<Type extends number, Value> {
     readonly name: string
     readonly description: string
     readonly unit: string
-    /** `ValueType.DOUBLE` */
+    /** Value of `ValueType.DOUBLE`. */
     readonly valueType: 1
   }
-  /** `AggregationTemporality.CUMULATIVE` */
+  /** Value of `AggregationTemporality.CUMULATIVE`. */
   readonly aggregationTemporality: 1
-  /** `DataPointType`: histogram 0, gauge 2, sum 3. */
+  /** Value of `DataPointType`: histogram 0, gauge 2, sum 3. */
   readonly dataPointType: Type
   readonly dataPoints: OtelDataPoint<Value>[]
 }
 
-/** A metric as a reader of OpenTelemetry's SDK collects it: a histogram, a gauge or a sum. */
+/** Metric in the form that a reader of OpenTelemetry's SDK collects: a histogram, a gauge or a sum. */
 export type OtelMetric =
   | OtelMetricOf<0, OtelHistogram>
   | OtelMetricOf<2, number>
   | (OtelMetricOf<3, number> & { readonly isMonotonic: true })
 
-/** What data points share. */
+/** Times that data points share. */
 export interface Times {
   readonly startTime: HrTime
   readonly endTime: HrTime
@@ -47,7 +47,7 @@ export interface Times {
 export const HISTOGRAM = { aggregationTemporality: 1, dataPointType: 0 } as const
 export const SUM = { aggregationTemporality: 1, dataPointType: 3, isMonotonic: true } as const
 
-/** The counts of a series. */
+/** Returns the counts of a series. */
 export function histogramOf(series: object): OtelHistogram {
   if (!(series instanceof HistogramSeries)) throw new TypeError('a histogram has a series of another kind')
   const counts = [...series.counts]

@@ -3,16 +3,16 @@ import type { ToolCallEnd, ToolCallFacts } from '../core/observer.ts'
 import * as names from './names.ts'
 import { type SpanSettings, toolCallOrigin } from './trace-context.ts'
 
-/** A call of a tool, and the context of its requests. */
+/** Tool call, and the context of its requests. */
 export interface ToolCallSpan {
   readonly span: Span
   readonly context: Context
 }
 
-/** JSON-RPC 2.0, "Error object": what a caller reads who names a tool that does not exist. */
+/** Error code of calls to an unknown tool (JSON-RPC 2.0, "Error object"). */
 const INVALID_PARAMS = '-32602'
 
-/** Undefined: nobody records spans, and no trace is to be continued. */
+/** Returns `undefined` if nobody records spans and no trace is continued. */
 export function startToolCall(settings: SpanSettings, facts: ToolCallFacts): ToolCallSpan | undefined {
   const { api, tracer } = settings
   const { parent, links } = toolCallOrigin(settings, facts)
@@ -33,7 +33,7 @@ export function endToolCall({ api }: SpanSettings, { span }: ToolCallSpan, end: 
     if (outcome === 'refused') span.setAttribute(names.RPC_STATUS_CODE, INVALID_PARAMS)
     const type = ERROR_TYPES[outcome]
     if (type !== undefined) span.setAttribute(names.ERROR_TYPE, type)
-    // A disconnect is no error. An error that the model reads is one, although the HTTP status is 200.
+    // A disconnect is not an error. An error that the model reads is one, although the HTTP status is 200.
     if (outcome === 'failed' || outcome === 'refused') span.setStatus({ code: api.SpanStatusCode.ERROR })
   }
   span.end(endedAtMs)

@@ -2,13 +2,13 @@ import type { Context, Link, TextMapGetter, Tracer } from '@opentelemetry/api'
 import type { RequestFacts, ToolCallFacts } from '../core/observer.ts'
 import type * as names from './names.ts'
 
-/** The parts of the package `@opentelemetry/api` that are used. */
+/** Used parts of the package `@opentelemetry/api`. */
 export type OtelApi = Pick<
   typeof import('@opentelemetry/api'),
   'context' | 'trace' | 'propagation' | 'createContextKey' | 'ROOT_CONTEXT' | 'SpanKind' | 'SpanStatusCode'
 >
 
-/** Choices with the defaults filled in. */
+/** Options with the defaults filled in. */
 export interface SpanSettings {
   readonly api: OtelApi
   readonly tracer: Tracer
@@ -20,17 +20,17 @@ export interface SpanSettings {
   readonly semconv: names.SemanticConventions
 }
 
-/** What a span belongs to. */
+/** Parent and links of a span. */
 export interface Origin {
   readonly parent: Context
   readonly links: Link[]
-  /** Is it within another span of this process? */
+  /** Whether the parent is another span of this process. */
   readonly isInner: boolean
 }
 
 export const NO_LINKS: Link[] = []
 
-/** A span of the host wins: the host has read the headers already. */
+/** Returns the origin of a request's span. A span of the host takes precedence, because the host has already read the headers. */
 export function originOf({ api, incoming }: SpanSettings, facts: Pick<RequestFacts, 'header'>): Origin {
   const active = api.context.active()
   if (api.trace.getSpan(active) !== undefined) return { parent: active, links: NO_LINKS, isInner: true }
@@ -45,8 +45,8 @@ export function originOf({ api, incoming }: SpanSettings, facts: Pick<RequestFac
 }
 
 /**
- * The trace context of the message wins: it names the caller's span of this very call, and a connection may carry several. What the
- * HTTP request belongs to is then a link.
+ * Returns the origin of a tool call's span. The trace context of the message takes precedence: it names the caller's span of this
+ * call, and a connection may carry several. The trace of the HTTP request then becomes a link.
  */
 export function toolCallOrigin(settings: SpanSettings, facts: ToolCallFacts): Origin {
   const { api, incoming } = settings

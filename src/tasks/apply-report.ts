@@ -4,31 +4,30 @@ import type { TaskReport } from '../endpoints/task.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { frozenCharge } from './frozen-prices.ts'
 
-/** A task expires after this many consecutive reports that the vendor does not know it. */
+/** Number of consecutive reports that the vendor does not know a task after which the task expires. */
 const UNKNOWN_REPORTS_BELIEVED = 3
 
-/** After this many polls the interval grows, up to four times as long. */
+/** Number of polls after which the interval grows, up to four times as long. */
 const POLLS_BEFORE_SLOWING = 10
 const MAX_SLOWING = 4
 
-/** The facts that a change of a task needs besides the task. */
+/** Facts that a change of a task needs in addition to the task. */
 export interface ReportFacts {
   readonly nowMs: number
   readonly pollIntervalMs: number
-  /** What of a report is charged; undefined: it cannot be believed. */
+  /** Returns the usage to charge for a report, or `undefined` if the report is implausible. */
   readonly billedUsage: (billed: Usage) => Usage | undefined
 }
 
-/** The effect of a vendor's report on a task. */
 export interface ReportOutcome {
-  /** The task after it. */
+  /** Task after the report. */
   readonly task: TaskRecord
   readonly change: Pick<TaskChange, 'set' | 'resolve' | 'keeps'>
-  /** Set when the task has ended by it. */
+  /** End of the task, if the report ended it. */
   readonly ended: TaskEnd | undefined
 }
 
-/** A vendor that has not said that a task failed may have made it, and bill all that was held for. */
+/** Until a vendor reports a failure, it may have completed the task and may bill everything that was held for. */
 export function unbilledAsHeld({ heldUsage: { hookUnits: _, ...usage } }: TaskDetails): UnbilledUsage {
   return { usage, isEstimated: true }
 }
@@ -38,20 +37,20 @@ export interface TaskEnd {
   readonly state: 'completed' | 'failed' | 'cancelled'
   readonly usage: Usage | undefined
   readonly costNanoDollars: bigint
-  /** Fields of the vendor's report that could not be believed, so that what was held for was charged. Empty: none. */
+  /** Implausible fields of the vendor's report; if there are any, the held usage was charged. Empty if there are none. */
   readonly implausible: readonly string[]
-  /** The vendor's report, if it could not be believed. */
+  /** The vendor's report, if it is implausible. */
   readonly reported?: Usage | undefined
-  /** What the vendor bills, or may bill, although nobody is charged; absent: nothing. */
+  /** Usage that the vendor bills, or may bill, although nobody is charged for it, if any. */
   readonly unbilled?: UnbilledUsage | undefined
 }
 
-/** When a task is polled next. */
+/** Returns the time of the next poll of a task, in Unix milliseconds. */
 export function nextPollAtMs(task: TaskRecord, { nowMs, pollIntervalMs }: ReportFacts): number {
   return nowMs + pollIntervalMs * Math.min(MAX_SLOWING, 1 + Math.floor(task.details.polls / POLLS_BEFORE_SLOWING))
 }
 
-/** Works out what a report changes. Pure. */
+/** Returns the changes that a report makes. Pure. */
 export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportFacts): ReportOutcome {
   const details = withReport(task.details, report)
   switch (report.status) {
@@ -85,7 +84,7 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
   }
 }
 
-/** What a vendor reports of a task that it did not complete. */
+/** Returns the usage of a task that the vendor did not complete. */
 function unbilledAsReported({ billed }: TaskReport, facts: ReportFacts): UnbilledUsage | undefined {
   const usage = usedOf(billed && facts.billedUsage(billed))
   return usage && { usage, isEstimated: false }
@@ -116,8 +115,8 @@ export function endTask(
 }
 
 function withReport(details: TaskDetails, report: TaskReport): TaskDetails {
-  // A copy: what a store or a caller holds is never changed. `Object.assign` and property writes, because adding members to
-  // what `...` has copied takes V8 five microseconds.
+  // Copies first, because stores and callers may share the object. `Object.assign` and property writes: adding members to an object
+  // copied with `...` takes V8 five microseconds.
   const draft: { -readonly [Member in keyof TaskDetails]: TaskDetails[Member] } = Object.assign({}, details)
   draft.polls += 1
   if (details.unansweredPolls !== undefined) draft.unansweredPolls = undefined
@@ -140,7 +139,7 @@ function goesOn(task: TaskRecord, details: TaskDetails, state: TaskState, facts:
 function completed(task: TaskRecord, details: TaskDetails, report: TaskReport, facts: ReportFacts): ReportOutcome {
   const billed = report.billed === undefined ? undefined : facts.billedUsage(report.billed)
   const { heldUsage } = details
-  // What hooks charged at the submission is in no report of a vendor.
+  // A vendor's report does not contain the units that hooks charged at the submission.
   const usage = billed === undefined ? heldUsage : withHookUnits(billed, heldUsage.hookUnits ?? 0)
   const implausible = billed === undefined ? Object.keys(report.billed ?? {}) : []
   const charged = frozenCharge(details, report.variant, usage)

@@ -4,16 +4,16 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import { type CalledVendor, callVendor, type TaskResponse } from './call-vendor.ts'
 import { behaviourOf } from './new-task.ts'
 
-/** The vendor, and the operator's key, that a task was submitted with. */
+/** Vendor and operator key that a task was submitted with. */
 export interface TaskVendor extends CalledVendor {
   readonly operation: TaskOperation
-  /** True if the key that submitted the task is not configured any more, and another one of the vendor is asked with. */
+  /** Whether another key of the vendor is used because the key that submitted the task is no longer configured. */
   readonly isSubstitute: boolean
 }
 
 /**
- * Finds the key that submitted a task, or another one of its vendor: keys of one account see the same tasks. Undefined if the
- * vendor has none.
+ * Finds the key that submitted a task, or another key of its vendor: keys of one account see the same tasks. Returns `undefined` if
+ * the vendor has no key.
  */
 export function vendorOf(context: PipelineContext, task: TaskRecord): TaskVendor | undefined {
   const routed = context.routes.vendor(task.details.vendor)

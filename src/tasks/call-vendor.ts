@@ -11,37 +11,37 @@ import type { TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 
-/** Longest wait for a whole answer, unless the call says otherwise; a lease on a task is longer. */
+/** Maximum wait for a whole answer, in milliseconds, unless the call sets another. A lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000
 
-/** A vendor's answer about a task, or why there is none. */
+/** Vendor's answer about a task, or the reason why there is none. */
 export type TaskResponse<Value> =
   | { readonly kind: 'answer'; readonly value: Value }
-  /** The vendor was reached and complained. */
+  /** The vendor was reached and returned an error. */
   | { readonly kind: 'refused'; readonly failure: VendorFailure }
-  /** Not reached, no answer in time, or none that can be read. `wasSent`: false if the vendor cannot know of the call. */
+  /** Not reached, timed out, or an unreadable answer. `wasSent` is `false` if the vendor cannot have received the call. */
   | { readonly kind: 'unreachable'; readonly reason: string; readonly wasSent: boolean }
 
-/** A vendor, and the operator's key that it is called with. */
+/** Vendor, and the operator's key for the call. */
 export interface CalledVendor {
   readonly vendor: Vendor
   readonly apiKey: string
-  /** Undefined: `apiKey` is all that is needed. */
+  /** Cache of short-lived credentials, or `undefined` if `apiKey` is sufficient. */
   readonly credentials: CredentialCache | undefined
 }
 
-/** A call that is no request of a caller's. */
+/** Call that the gateway makes itself, without a caller's request. */
 export interface OwnCall {
   readonly method: TransportRequest['method']
   readonly path: string
   readonly headers: readonly string[]
-  /** Made anew for each try; absent: none. */
+  /** Creates the body again for each try. If omitted, the call has no body. */
   readonly body?: (() => TransportRequest['body']) | undefined
-  /** {@link TASK_CALL_TIMEOUT_MS} when absent. */
+  /** Defaults to {@link TASK_CALL_TIMEOUT_MS}. */
   readonly timeoutMs?: number | undefined
 }
 
-/** Calls a vendor, and once more when it refuses a credential that has expired. */
+/** Calls a vendor, and repeats the call once if the vendor rejects an expired credential. */
 export async function callVendor<Value>(
   context: PipelineContext,
   { vendor, credentials }: CalledVendor,
@@ -62,7 +62,6 @@ export async function callVendor<Value>(
   }
 }
 
-/** The call as it is sent. */
 export function ownRequest(
   context: PipelineContext,
   vendor: Vendor,
@@ -93,7 +92,7 @@ async function send<Value>(
   call.begin(context.transport, ownRequest(context, vendor, request, credential))
   const calls = context.taskCalls
   calls.add(call)
-  // An answer that trickles in byte by byte never hits the idle timeout, and would outlast the lease.
+  // A very slow answer never hits the idle timeout, and would outlast the lease.
   const deadline = context.clock.schedule(request.timeoutMs ?? TASK_CALL_TIMEOUT_MS, () => call.abort())
   const outcome = await call.result
   deadline.cancel()
@@ -111,6 +110,6 @@ async function send<Value>(
   if (value !== undefined) return { kind: 'answer', value }
   const failure = withoutSecrets(vendor.errorFrom(answer, context.clock.now()), vendor, credential)
   return failure.kind === 'invalid_response'
-    ? { kind: 'unreachable', reason: 'the answer is not what the vendor promises', wasSent: true }
+    ? { kind: 'unreachable', reason: 'the answer does not match the API of the vendor', wasSent: true }
     : { kind: 'refused', failure }
 }

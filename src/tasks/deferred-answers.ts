@@ -19,22 +19,22 @@ import type { DeferredRunner } from './deferred-runner.ts'
 import { frozenCharge } from './frozen-prices.ts'
 import { commit, type WakeWebhooks } from './update-task.ts'
 
-/** How often the task of a stream that waits is looked at. */
+/** Interval between checks of the task that a waiting stream follows, in milliseconds. */
 const FOLLOW_INTERVAL_MS = 1_000
 
-/** A sign of life is sent after so much silence. */
+/** Silence after which a heartbeat is sent, in milliseconds. */
 const SILENCE_MS = 15_000
 
 interface FollowedTask {
   readonly task: TaskRecord
   readonly keepAlive: string
-  /** The reading, for which the rights of the caller are checked. */
+  /** Read request, for which the rights of the caller are checked. */
   readonly work: Omit<CallerWork, 'end'>
 }
 
 type Exchange = Pick<StoredAnswerRequest, 'sink' | 'requestId' | 'principal'>
 
-/** Answers that are not made yet: read, followed and cancelled by their owners. */
+/** Serves answers that are not ready yet: their owners can read, follow and cancel them. */
 export class DeferredAnswers {
   readonly #runner: DeferredRunner
   readonly #wakeWebhooks: WakeWebhooks
@@ -49,8 +49,8 @@ export class DeferredAnswers {
   }
 
   /**
-   * Answers a request about an answer that is not kept yet. An account sees its own only.
-   * @throws GatewayError `invalid_request` for what cannot be done before the end.
+   * Serves a request about an answer that is not stored yet. An account sees only its own answers.
+   * @throws GatewayError `invalid_request` for an action that is not possible before the end.
    */
   async serve(context: PipelineContext, asked: StoredAnswerRequest): Promise<PendingOutcome> {
     const { principal, endpoint, id, action, request } = asked
@@ -66,7 +66,7 @@ export class DeferredAnswers {
     if (action !== '')
       throw new GatewayError('invalid_request', { message: 'The items of a response are listed once it has ended.' })
     const parameters = new URLSearchParams(request.query)
-    // Who asks for the headers alone does not wait for the end.
+    // A HEAD request does not wait for the end.
     const isFollowed = parameters.get('stream') === 'true' && request.method !== 'HEAD'
     if (isFollowed) await this.follow(context, asked, task, startOf(parameters))
     else respondJson(asked.sink, asked.requestId, endpoint.deferral.record(task))
@@ -74,7 +74,7 @@ export class DeferredAnswers {
   }
 
   /**
-   * The stream of a request whose Idempotency-Key came before, from its beginning.
+   * Repeats, from its beginning, the stream of an earlier request with the same Idempotency-Key.
    * @throws GatewayError `response_not_found` if the answer has been deleted.
    */
   async followAgain(context: PipelineContext, repeated: Admitted, taskId: string): Promise<void> {
@@ -88,7 +88,7 @@ export class DeferredAnswers {
     sink.end(events)
   }
 
-  /** Sends an answer as events: its beginning at once, and its content when it is made. */
+  /** Sends an answer as events: the beginning immediately, and the content when it is ready. */
   async follow(
     context: PipelineContext,
     exchange: Exchange,
@@ -111,13 +111,13 @@ export class DeferredAnswers {
       if (!hasEnded) return sink.destroy()
       sink.end(await restOf(context, endpoint, task, sentNumber))
     } catch (error) {
-      // A stream that has begun must not look whole.
+      // A stream that has begun must not look complete.
       sink.destroy()
       throw error
     }
   }
 
-  /** Returns `false` if the caller disconnects or the gateway closes, and an error if the caller may not read the answer any more. */
+  /** Returns `false` if the caller disconnects or the gateway closes, and an error if the caller may no longer read the answer. */
   async #untilEnded(
     context: PipelineContext,
     sink: ByteSink,
@@ -142,23 +142,23 @@ export class DeferredAnswers {
     }
   }
 
-  /** Ends a task; nothing happens if it has ended meanwhile. */
+  /** Ends a task. Has no effect if it ended in the meantime. */
   async cancel(context: PipelineContext, task: TaskRecord): Promise<void> {
     const { settlementRetries } = context
-    // The end of its run may be waiting for the store, with an answer.
+    // The run may have ended with an answer that is not stored yet.
     if (task.state === 'in_progress' && settlementRetries.size > 0) await settlementRetries.flush()
     const now =
       task.state === 'in_progress' && (await this.#runner.cancel(task.id))
         ? await context.store.tasks.find(task.accountId, task.id)
         : await commit(context, task, cancelledEnd(context, task), this.#wakeWebhooks)
-    // It was begun in between, or the store has not taken the end of its run.
+    // The run began in the meantime, or the store has not saved its end.
     if (now !== undefined && OPEN_TASK_STATES.includes(now.state)) await this.cancel(context, now)
   }
 }
 
 /**
- * The end of a task that no run of this process is at. Another process that runs it finds out by itself: what its vendor makes is
- * charged as that of a caller who leaves.
+ * End of a task that this process does not run. If another process runs it, that process notices by itself and charges the vendor's
+ * output as for a caller that disconnects.
  */
 function cancelledEnd({ clock }: PipelineContext, task: TaskRecord): ReportOutcome {
   const { details, holdId } = task

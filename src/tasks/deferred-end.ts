@@ -4,17 +4,17 @@ import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { TaskChange, TaskDetails, TaskRecord } from '../stores/task-store.ts'
 import type { ReportOutcome } from './apply-report.ts'
 
-/** Credential id of tasks that the gateway runs itself. No vendor's begins so. */
+/** Credential id of tasks that the gateway runs itself. No credential id of a vendor starts this way. */
 export const DEFERRED_CREDENTIAL_ID = '-'
 
-/** What is charged at the end of a deferred answer. */
+/** Charge at the end of a deferred answer. */
 export interface DeferredCharge {
   readonly usage: Usage
-  /** Nano-dollars; undefined: billing is off. */
+  /** Charge in nano-dollars, or `undefined` if billing is off. */
   readonly amount: bigint | undefined
 }
 
-/** The end of a deferred answer that is charged: the whole answer, or what one without an answer had used. */
+/** Ends a deferred answer with a charge: for the whole answer, or for the usage of a run without one. */
 export function chargedEnd(
   task: TaskRecord,
   end: { readonly state: 'completed' | 'failed' | 'cancelled'; readonly nowMs: number; readonly details: TaskDetails },
@@ -41,8 +41,8 @@ export function chargedEnd(
 }
 
 /**
- * What follows from the end of a deferred answer: the request is removed from its task, and what its owner reads from then on
- * is kept with it. Any other outcome stays as it is.
+ * Removes the request from the task of a deferred answer at its end, and stores the final answer for its owner. Any other outcome is
+ * returned unchanged.
  */
 export function closeDeferred(context: PipelineContext, outcome: ReportOutcome): ReportOutcome {
   const { task, change, ended } = outcome

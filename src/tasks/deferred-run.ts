@@ -21,22 +21,25 @@ import { frozenCharge } from './frozen-prices.ts'
 import { runOrRetry, unsettled } from './submit-task.ts'
 import { commit, isSameEnd, type WakeWebhooks } from './update-task.ts'
 
-/** How a run went: over, or to be tried again at a later time. */
+/** Result of a run: ended, or to be tried again at a later time. */
 export type RunOutcome = { readonly kind: 'ended' } | { readonly kind: 'again'; readonly atMs: number }
 
 const ENDED: RunOutcome = { kind: 'ended' }
 
-/** Waits before a run that a limit or the store stopped: half of the time that it has waited, within these. */
+/**
+ * Limits of the delay before a retry, in milliseconds. The delay is half of the time since the submission, if a limit or the store
+ * stopped the run.
+ */
 const SHORTEST_RETRY_DELAY_MS = 1_000
 const LONGEST_RETRY_DELAY_MS = 60_000
 
-/** Why a run is stopped. `ended`: its task has ended elsewhere. `charged`: so, and the end has charged it. */
+/** Why a run is stopped. `ended`: its task has ended elsewhere. `charged`: its task has ended elsewhere, and that end has charged it. */
 type StopReason = 'put-back' | 'cancelled' | 'ended' | 'charged'
 
 /**
- * One run of a deferred answer, through the same stages as any request, with the money that was held when it was accepted.
- * Its end is one change of its task, with the answer, the settlement and the webhook in one transaction: if two processes run
- * the same task, the first end counts.
+ * One run of a deferred answer, through the same stages as any request, with the money held at its acceptance. Its end is one change
+ * of its task, with the answer, the settlement and the webhook in one transaction: if two processes run the same task, the first end
+ * counts.
  */
 export class DeferredRun implements Completion {
   readonly #context: PipelineContext
@@ -57,12 +60,15 @@ export class DeferredRun implements Completion {
     this.#wake = wake
   }
 
-  /** Stops the run; its task has ended elsewhere. @param isCharged By its owner, so that the end has charged for it. */
+  /**
+   * Stops the run because its task has ended elsewhere. @param isCharged Whether its owner ended it, so that the end has charged for
+   * it.
+   */
   abandon({ isCharged }: { readonly isCharged: boolean }): void {
     this.#stop(isCharged ? 'charged' : 'ended')
   }
 
-  /** Stops the run; its task is run again from the beginning, unless its answer is there. */
+  /** Stops the run. Its task runs again from the beginning, unless its answer is complete. */
   putBack(): void {
     this.#stop('put-back')
   }
@@ -73,7 +79,7 @@ export class DeferredRun implements Completion {
     this.cancel()
   }
 
-  /** Its owner wants it no more: it ends as the request of a caller who leaves, but is not read on. */
+  /** Cancels the run for its owner. It ends like the request of a caller that disconnects, but the rest of the stream is not read. */
   cancel(): void {
     this.#stop('cancelled')
   }
@@ -82,7 +88,7 @@ export class DeferredRun implements Completion {
     const isOlderFinal = this.#isLost || (this.#stopReason === 'cancelled' && reason === 'put-back')
     if (!isOlderFinal) this.#stopReason = reason
     this.#received?.calls.abort()
-    // What was under way is charged to who leaves, and is the operator's loss otherwise.
+    // A cancelled call is charged to its caller. Any other stopped call is the operator's loss.
     if (reason === 'cancelled' || reason === 'charged') this.#caller.leave()
   }
 
@@ -103,7 +109,7 @@ export class DeferredRun implements Completion {
     })
     received.observation = this.#context.observers?.later(received.startedAtMs)
     this.#received = received
-    // The submission was announced, and the end of the task is.
+    // The submission and the end of the task have their own events.
     received.announced()
     try {
       if (this.#stopReason !== undefined) throw new GatewayError('client_closed_request')
@@ -116,11 +122,11 @@ export class DeferredRun implements Completion {
     return this.#outcome
   }
 
-  /** The money is held since the request was accepted. */
+  /** Uses the money that is held since the acceptance of the request. */
   reserve(_context: PipelineContext, admitted: Admitted): Reserved {
     const { holdId, details } = this.#task
     const { prices, heldUsage } = details
-    // The hooks were asked at the submission.
+    // The hooks ran at the submission.
     admitted.chargedUnits(heldUsage.hookUnits ?? 0)
     if (holdId === undefined || prices === undefined) return admitted.reserved(undefined)
     const rates = Object.entries(prices).map(([model, rows]) => createRate(model, rows))
@@ -151,12 +157,12 @@ export class DeferredRun implements Completion {
     }
   }
 
-  /** Has the task ended elsewhere? */
+  /** Whether the task has ended elsewhere. */
   get #isLost(): boolean {
     return this.#stopReason === 'ended' || this.#stopReason === 'charged'
   }
 
-  /** What a vendor bills of a run that counts no more is the operator's loss, unless the end of the task has charged it. */
+  /** Reports what a vendor bills for an obsolete run as the operator's loss, unless the end of the task has charged it. */
   #tell(used: UsedCall | undefined): void {
     if (used === undefined || this.#stopReason === 'charged') return
     emitUnbilledUsage(this.#context, used.reserved, used.candidate, used)
@@ -198,10 +204,10 @@ export class DeferredRun implements Completion {
     return { usage, amount }
   }
 
-  /** Ends the task without an answer, and charges what is charged all the same; or puts it back. */
+  /** Ends the task without an answer and charges its usage, or puts it back. */
   async #unanswered(error: GatewayError, used: UsedCall | undefined): Promise<void> {
     const nowMs = this.#context.clock.now()
-    // An estimate is of a call that was cut off. A report is of an answer, which hooks have withheld.
+    // Usage is an estimate if the call was cut off, and a report if hooks have withheld the answer.
     if (this.#stopReason === 'put-back' && used?.isEstimated !== false) {
       this.#tell(used)
       this.#outcome = { kind: 'again', atMs: nowMs }
@@ -218,7 +224,7 @@ export class DeferredRun implements Completion {
     await this.#commit(chargedEnd(this.#task, { state, nowMs, details }, this.#chargeOf(used)), used)
   }
 
-  /** The run ended before a vendor was asked. What may pass later is tried again. */
+  /** Handles a run that ended before any vendor was called. Temporary errors lead to a retry. */
   async #refused(error: GatewayError): Promise<void> {
     if (this.#isLost) return
     const mayPass = error.code === 'rate_limited' || error.code === 'store_unavailable'
@@ -229,7 +235,7 @@ export class DeferredRun implements Completion {
     this.#outcome = { kind: 'again', atMs: nowMs + delayMs }
   }
 
-  /** An end that the store does not take is offered until it does. */
+  /** Stores the end of the task, with retries until the store accepts it. */
   async #commit(outcome: ReportOutcome, used: UsedCall | undefined): Promise<void> {
     const context = this.#context
     const task = this.#task
@@ -237,7 +243,7 @@ export class DeferredRun implements Completion {
     const run = async (): Promise<void> => {
       const now = await commit(context, task, outcome, this.#wake)
       if (isSameEnd(now, outcome.task)) return
-      // Who cancelled it was charged.
+      // The owner who cancelled it was charged.
       if (now.state === 'cancelled') this.#stopReason = 'charged'
       else this.#tell(used)
     }

@@ -8,26 +8,26 @@ import { DeferredRun, type RunOutcome } from './deferred-run.ts'
 import { queuedReceipt } from './deferred-submission.ts'
 import { answeredLate, commit, POLLED_STATES, type WakeWebhooks } from './update-task.ts'
 
-/** How often the store is asked for work while there is none. */
+/** Interval between queries for new work while there is none, in milliseconds. */
 const LOOK_INTERVAL_MS = 1_000
 
-/** A run belongs to its process for so long after each sign of life. After it, another process runs the task again. */
+/** Duration of a lease, in milliseconds. If a process does not renew it in time, another process runs the task again. */
 const LEASE_MS = 60_000
 const HEARTBEAT_MS = 20_000
 
-/** Most runs of one process at once. */
+/** Maximum number of runs in one process at the same time. */
 const MOST_RUNNING = 32
 
-/** A task whose process died so often may be the reason for it, and fails. */
+/** A task whose process died this many times may be the cause, and fails. */
 const MOST_RUNS = 5
 
-/** No vendor's limit applies to taking work. */
+/** Leasing work is not subject to a vendor's limit. */
 const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
 
-/** How long a gateway that closes waits for runs. */
+/** How long a closing gateway waits for runs, in milliseconds. */
 const DEFAULT_DRAIN_MS = 5_000
 
-/** A run, and what keeps its task from other processes. */
+/** Run, and the timer that renews the lease of its task. */
 interface Running {
   readonly task: TaskRecord
   readonly run: DeferredRun
@@ -35,8 +35,8 @@ interface Running {
 }
 
 /**
- * Runs deferred answers. Processes share them by leases, so that what a process was at when it died is run again by another
- * one, or by the same after its restart.
+ * Runs deferred answers. Processes share them by leases, so that another process, or the same one after its restart, repeats the runs
+ * of a process that died.
  */
 export class DeferredRunner {
   readonly #context: PipelineContext
@@ -46,7 +46,7 @@ export class DeferredRunner {
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
   #looksAgain = false
-  /** When no account with less than its share had a task that was due. */
+  /** When a query last found no due task of accounts below their share. */
   #noOthersAtMs = Number.NEGATIVE_INFINITY
   #isStopped = true
 
@@ -72,7 +72,7 @@ export class DeferredRunner {
     this.wake()
   }
 
-  /** Looks for work at once. */
+  /** Looks for work immediately. */
   wake(): void {
     if (this.#isStopped) return
     this.#looksAgain = true
@@ -86,7 +86,7 @@ export class DeferredRunner {
     })
   }
 
-  /** Cancels the run of a task, and waits for its end. False: this process does not run it. */
+  /** Cancels the run of a task, and waits for its end. Returns `false` if this process does not run it. */
   async cancel(taskId: string): Promise<boolean> {
     const running = this.#running.get(taskId)
     if (running === undefined) return false
@@ -105,7 +105,7 @@ export class DeferredRunner {
     return { caller: task, endpointIds: [endpoint], model: this.#context.catalog.find(model) }
   }
 
-  /** Takes no more work, and waits for what runs. What has no answer after `drainMs` is put back and run again later. */
+  /** Leases no more work, and waits for current runs. Runs without an answer after `drainMs` are put back and run again later. */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
@@ -118,7 +118,7 @@ export class DeferredRunner {
     cutOff.cancel()
   }
 
-  /** Never rejects: a failing store is asked again later. */
+  /** Never rejects: a failing store is queried again later. */
   async #look(): Promise<void> {
     this.#looksAgain = false
     if (this.#running.size >= MOST_RUNNING) return
@@ -131,8 +131,8 @@ export class DeferredRunner {
   }
 
   /**
-   * Accounts that have less than their share here come first, so that one account with many tasks keeps no other waiting. The store passes
-   * over all that others have waiting, which costs time, so it is not asked again at once while there was nothing.
+   * Accounts below their share in this process come first, so that an account with many tasks does not delay the others. The store
+   * then skips the waiting tasks of all other accounts, which is slow, so an empty result delays the next such query.
    */
   async #beginOthers(): Promise<void> {
     const nowMs = this.#context.clock.now()
@@ -143,7 +143,7 @@ export class DeferredRunner {
     for (const task of others) this.#begin(task)
   }
 
-  /** Accounts whose runs here are as many as each account could have if one more had some. */
+  /** Returns the accounts whose runs here reach their share of the places, counting one additional account. */
   #accountsWithShare(): readonly string[] {
     const counts = new Map<string, number>()
     for (const { task } of this.#running.values()) counts.set(task.accountId, (counts.get(task.accountId) ?? 0) + 1)
@@ -151,7 +151,7 @@ export class DeferredRunner {
     return [...counts].flatMap(([accountId, count]) => (count >= share ? [accountId] : []))
   }
 
-  /** Takes as many due tasks as there are places, but none of some accounts. */
+  /** Leases as many due tasks as there are free places, except those of some accounts. */
   async #lease(exceptAccounts: readonly string[] = []): Promise<readonly TaskRecord[]> {
     const { clock, store } = this.#context
     const limit = MOST_RUNNING - this.#running.size
@@ -164,7 +164,7 @@ export class DeferredRunner {
   #begin(task: TaskRecord): void {
     const { id, details } = task
     const endpoint = this.#context.endpoints.deferring(details.endpoint)
-    // Its deadline ends what this gateway can no longer run. What runs here already is not lost.
+    // Its deadline ends a task that this gateway can no longer run. A task that already runs here is not lost.
     if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
     const started = this.#startedTask(task)
     const run = new DeferredRun(this.#context, endpoint, started, this.#wakeWebhooks)
@@ -204,7 +204,7 @@ export class DeferredRunner {
       stopBeating()
     }
     if (outcome.kind === 'ended') return
-    // It has used nothing up to now that counts as a failure.
+    // The run has used nothing yet that counts as a failure.
     const again = { state: 'queued', nextPollAtMs: outcome.atMs, details } as const
     await store.tasks.change({ id, from: ['in_progress'], set: again }, clock.now())
   }
@@ -215,7 +215,7 @@ export class DeferredRunner {
     await commit(this.#context, task, endTask(task, { ...task.details, error }, end), this.#wakeWebhooks)
   }
 
-  /** Gives a sign of life again and again; the result ends that. */
+  /** Renews the lease periodically. The returned function stops it. */
   #beat(task: TaskRecord, run: DeferredRun): () => void {
     let timer: Timer
     const schedule = (): void => {
@@ -228,7 +228,7 @@ export class DeferredRunner {
     return () => timer.cancel()
   }
 
-  /** Keeps the task while it runs, and ends the run when another caller or process has ended the task. Never rejects. */
+  /** Renews the lease of the task, and ends the run if the task has ended elsewhere. Never rejects. */
   async #signOfLife({ id, accountId }: TaskRecord, run: DeferredRun): Promise<void> {
     const { clock, store } = this.#context
     try {

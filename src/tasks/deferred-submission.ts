@@ -18,12 +18,12 @@ import { acceptedBatch } from './batches/inline-record.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { ensureWebhookSecret, HOLD_GRACE_MS, note, reserveTask } from './submit-task.ts'
 
-/** A submission that has not been written down as queued after this time was left behind by a process that died. */
+/** After this time, a submission that is not yet queued counts as abandoned by a process that died. */
 const SUBMISSION_MS = 60_000
 
-/** What a submission needs of the runner of deferred answers. */
+/** Parts of the runner of deferred answers that a submission needs. */
 export interface DeferredQueue {
-  /** Looks for work at once. */
+  /** Looks for work immediately. */
   wake(): void
   /** Sends a task to its caller as events until it has ended. */
   follow(
@@ -33,13 +33,13 @@ export interface DeferredQueue {
     startingAfter?: number,
     headers?: readonly string[],
   ): Promise<void>
-  /** The same for one that was accepted by an earlier request, and may have ended. */
+  /** Sends the task of an earlier request with the same Idempotency-Key, which may have ended. */
   followAgain(context: PipelineContext, repeated: Admitted, taskId: string): Promise<void>
 }
 
 /**
- * A request whose answer is made after it has ended. Money and request are written down together, and the caller gets the id
- * of the answer, or its events; the runner does the rest.
+ * Request whose answer is generated after the request has ended. Money and request are stored together, and the caller gets the id of
+ * the answer, or its events. The runner does the rest.
  */
 export class DeferredSubmission implements Completion {
   readonly #queue: DeferredQueue
@@ -53,7 +53,7 @@ export class DeferredSubmission implements Completion {
   check(context: PipelineContext, { endpoint, body, principal }: Parsed): Promise<void> {
     if (!context.keptAnswers.keeps)
       throw new GatewayError('unsupported_parameter', {
-        message: 'background: answers are not kept here',
+        message: 'background: this gateway does not store answers',
         param: 'background',
       })
     return ensureWebhookSecret(context, principal.accountId, deferralOf(endpoint).webhookUrl(body))
@@ -78,7 +78,7 @@ export class DeferredSubmission implements Completion {
       await note(context, reserved, queued, receipt)
       reserved.announced()
     } finally {
-      // Its run takes a place among the caller's requests, and its tokens.
+      // Its run counts against the caller's limits of concurrent requests and tokens.
       await release(context, reserved, 0)
     }
     this.#queue.wake()
@@ -119,7 +119,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
       param: 'tools',
     })
   const model = priced?.chain[0] ?? chain[0]!
-  // As its caller wrote it: what it refers to is looked up when it is run.
+  // The request is stored as its caller wrote it: references are resolved when it runs.
   const original = continued?.recalled?.original?.request
   const {
     fittedOutputTokens: bound,
@@ -139,7 +139,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
     heldUsage: withHookUnits(admitted.estimate, admitted.hookUnits),
     variant: model.id,
     facts: {},
-    // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
+    // Stored in normalized form: some characters are valid in URLs but not in databases, and would keep the task from ever ending.
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
     claim,
     attribution: attributionOf(admitted),
@@ -167,19 +167,19 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
   }
 }
 
-/** Prices of each model that may answer, by its id: a later price list does not change the cost of the answer. */
+/** Prices of each model that may answer, by model id. A later price list does not change the cost of the answer. */
 function frozenPrices({ chain, rates }: PricedRequest): NonNullable<TaskDetails['prices']> {
   return Object.fromEntries(chain.map(({ id }, index) => [id, rates[index]!.prices]))
 }
 
-/** The task once it waits for its turn. */
+/** Returns the task in its queued state. */
 export function queuedTask({ clock, taskDeadlineMs }: PipelineContext, task: TaskRecord): TaskRecord {
   const nowMs = clock.now()
   const deadlineAtMs = task.details.deferred?.deadlineAtMs ?? task.createdAtMs + taskDeadlineMs
   return { ...task, state: 'queued', updatedAtMs: nowMs, nextPollAtMs: nowMs, deadlineAtMs }
 }
 
-/** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it. */
+/** Response to a submission. Its Idempotency-Key replays the same response. */
 export function queuedReceipt(context: PipelineContext, task: TaskRecord): StoredAnswer {
   const record = isBatch(task)
     ? acceptedBatch(context, task)

@@ -5,15 +5,15 @@ import type { Usage } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TaskDetails } from '../stores/task-store.ts'
 
-/** Prices of a task by variant; `''` is a variant that is not in the model's row. */
+/** Prices of a task by variant. The variant `''` applies to all variants without their own row. */
 export type FrozenPrices = NonNullable<TaskDetails['prices']>
 
-/** The last prices that were frozen of each model, and by which rates. */
+/** Prices that were frozen last for each model, and the rates they came from. */
 const lastFrozen = new WeakMap<CatalogModel, { readonly rates: readonly (Rate | undefined)[]; frozen: FrozenPrices }>()
 
 /**
- * Freezes the current prices of every variant that the model may make: a later price list does not change the cost of a
- * task, whatever variant the vendor reports. Tasks submitted at the same prices share one object.
+ * Freezes the current prices of every variant that the model may produce: a later price list does not change the cost of a task,
+ * whatever variant the vendor reports. Tasks submitted at the same prices share one object.
  */
 export function freezePrices(
   prices: Prices,
@@ -26,7 +26,7 @@ export function freezePrices(
   const rates = [asked]
   for (const [, own] of variants) rates.push(own === fields ? asked : prices.quote(model.id, own, surcharges))
   const last = lastFrozen.get(model)
-  // A rate never changes, and a new price list makes new ones.
+  // Rates are immutable, and a new price list creates new ones.
   if (last?.rates.every((rate, index) => rate === rates[index]) === true) return last.frozen
   const frozen: Record<string, readonly MeterPrice[]> = {}
   for (const [index, rate] of rates.entries())
@@ -36,8 +36,8 @@ export function freezePrices(
 }
 
 /**
- * The cost of a task's usage in nano-dollars, by the prices of its submission. A variant without its own price costs the
- * same as the requested one.
+ * Returns the cost of a task's usage in nano-dollars, by the prices of its submission. A variant without its own price costs the same
+ * as the requested one.
  */
 export function frozenCharge(details: TaskDetails, variant: string | undefined, usage: Usage): bigint | undefined {
   const { prices } = details

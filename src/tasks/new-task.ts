@@ -8,17 +8,17 @@ import { BATCH_MESSAGE, isBatch } from './batches/batch-record.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
 import type { TaskMessage } from './webhook-payload.ts'
 
-/** Time for the answer to a submission beyond the longest that the request itself may take. */
+/** Additional time for the answer to a submission, after the longest duration of the request itself, in milliseconds. */
 const SUBMISSION_GRACE_MS = 60_000
 
-/** A task about to be submitted, and the prices of each model that may render it. */
+/** Task about to be submitted, and the prices of each model that may render it. */
 export interface PlannedTask {
   readonly task: TaskRecord
-  /** Undefined where only the model of the task may. */
+  /** Prices by model, or `undefined` if only the model of the task can render it. */
   readonly pricesByModel: ReadonlyMap<string, FrozenPrices> | undefined
 }
 
-/** The task record of a submission, before the vendor is called. */
+/** Builds the task record of a submission, before the vendor is called. */
 export function planTask(context: PipelineContext, admitted: Admitted): PlannedTask {
   const { prices } = context
   const nowMs = context.clock.now()
@@ -35,7 +35,7 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
     heldUsage: withHookUnits(admitted.estimate, admitted.hookUnits),
     variant,
     facts,
-    // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
+    // Stored in normalized form: some characters are valid in URLs but not in databases, and would keep the task from ever ending.
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
     claim: admitted.claim,
     attribution: attributionOf(admitted),
@@ -64,12 +64,12 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
   return { task, pricesByModel }
 }
 
-/** How the endpoint of a task follows and shows it; undefined when the gateway no longer has that endpoint. */
+/** Returns how the endpoint of a task polls and formats it, or `undefined` if the gateway no longer has that endpoint. */
 export function behaviourOf(context: PipelineContext, { details }: TaskRecord): TaskBehaviour | undefined {
   return context.endpoints.taskEndpoint(details.endpoint)?.task
 }
 
-/** What the endpoint of a task tells about its end; undefined when the gateway no longer has that endpoint. */
+/** Returns the webhook message for the end of a task, or `undefined` if the gateway no longer has its endpoint. */
 export function messageOf(context: PipelineContext, task: TaskRecord): TaskMessage | undefined {
   if (isBatch(task)) return BATCH_MESSAGE
   const { deferral } = context.endpoints.deferring(task.details.endpoint) ?? {}
@@ -80,14 +80,14 @@ export function messageOf(context: PipelineContext, task: TaskRecord): TaskMessa
   )
 }
 
-/** The wait before a task is polled, even if its vendor is no longer configured. */
+/** Returns the interval between polls of a task, even if its vendor is no longer configured. */
 export function pollIntervalOf(context: PipelineContext, { endpoint, vendor: vendorId }: TaskDetails): number {
   const vendor = context.vendors.get(vendorId)
   const operation = vendor && context.endpoints.taskEndpoint(endpoint)?.task?.operation(vendor)
   return context.taskPollIntervalMs ?? operation?.pollIntervalMs ?? 15_000
 }
 
-/** The task after its vendor has accepted it, or may have. */
+/** Returns the task after its vendor has accepted it, or may have. */
 export function taskAt(
   context: PipelineContext,
   planned: PlannedTask,
@@ -103,7 +103,7 @@ export function taskAt(
   const { model, vendor } = candidate
   const nowMs = context.clock.now()
   const { details } = task
-  // Written out: what V8 copies by `...` or `Object.assign` and then changes takes it some microseconds.
+  // Written out, because changing an object copied with `...` or `Object.assign` takes V8 some microseconds.
   return {
     id: task.id,
     accountId: task.accountId,

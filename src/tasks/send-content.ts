@@ -6,18 +6,18 @@ import { checkPublicUrl } from '../transport/egress.ts'
 import type { TransportControl, TransportFailure, TransportHandler } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap, mediaType } from '../wire/headers.ts'
 
-/** Headers of the vendor's file that the caller gets. */
+/** Headers of the vendor's file that are passed to the caller. */
 const PASSED_HEADERS = ['content-length', 'content-range', 'accept-ranges', 'etag', 'last-modified']
 
 /**
- * Types that a browser plays or shows, and that hold no scripts. The file is at the gateway's own address, where a page of the vendor could act with the cookies of
- * the host.
+ * Types that a browser can display and that contain no scripts. The file has the gateway's own origin, where a vendor's page could
+ * act with the cookies of the host.
  */
 const PLAYED = /^(?:video|audio|image)\/(?!svg)/
 
 /**
- * Streams the content of a completed task to the caller. The address comes from the vendor, so the rule for callers'
- * addresses applies: no private address by text or by name, no redirect, and no credential is sent.
+ * Streams the content of a completed task to the caller. The address comes from the vendor, so the rule for callers' addresses
+ * applies: no private IP address, literal or by DNS, no redirect, and no credential is sent.
  * @throws GatewayError `task_not_finished`, `content_not_found`, or an `upstream_…` code before anything was sent.
  */
 export async function sendContent(
@@ -59,14 +59,14 @@ export async function sendContent(
 
 const ACCEPT = ['accept', '*/*', 'accept-encoding', 'identity']
 
-/** The part that is asked for, and of which file: of another one than the caller has begun with, all is sent. */
+/** Headers `range` and `if-range` of the request. If the file is not the one that the caller began with, the whole file is sent. */
 function rangeOf(request: GatewayRequest): string[] {
   const range = request.header('range')
   const file = request.header('if-range')
   return range === undefined ? [] : ['range', range, ...(file === undefined ? [] : ['if-range', file])]
 }
 
-/** What content is there, for the header of a 416 (RFC 9110, section 15.5.17); undefined for other errors. */
+/** Returns the header `content-range` of a 416 (RFC 9110, section 15.5.17), or `undefined` for other errors. */
 export function contentRange({ cause }: GatewayError): string | undefined {
   return cause instanceof RangeCause ? cause.message : undefined
 }
@@ -74,7 +74,7 @@ export function contentRange({ cause }: GatewayError): string | undefined {
 class RangeCause extends Error {}
 
 class Transfer implements TransportHandler {
-  /** Rejects with a GatewayError if nothing was sent to the caller, or if the caller's side failed by its own fault. */
+  /** Rejects with a GatewayError if nothing was sent to the caller, or if code on the caller's side failed. */
   readonly ended: Promise<void>
   readonly #sink: ByteSink
   readonly #requestId: string
@@ -104,14 +104,14 @@ class Transfer implements TransportHandler {
 
   onHead(status: number, headers: HeaderMap): void {
     if (status === 416) {
-      const message = 'Range: the content has no such part'
+      const message = 'Range: outside of the content'
       const range = firstHeader(headers, 'content-range')
       const cause = range === undefined ? undefined : new RangeCause(range)
       this.#fail(new GatewayError('invalid_request', { status, message, param: 'Range', cause }))
       return
     }
     if (status !== 200 && status !== 206) {
-      // The vendor keeps content for a day; after that its address answers 403 or 404.
+      // The vendor keeps content for a day. After that its address returns 403 or 404.
       const isGone = status === 403 || status === 404 || status === 410
       this.#fail(new GatewayError(isGone ? 'content_not_found' : 'upstream_invalid_response'))
       return
@@ -149,12 +149,12 @@ class Transfer implements TransportHandler {
       )
       return
     }
-    // What has begun must not look whole.
+    // A response that has begun must not look complete.
     this.#sink.destroy()
     this.#resolve()
   }
 
-  /** An error of the caller's side must not be lost in a network callback: the end would never be reported. */
+  /** Errors on the caller's side must not be lost in a network callback: the end would never be reported. */
   #toCaller(step: () => void): void {
     try {
       step()

@@ -16,12 +16,12 @@ import { behaviourOf, type PlannedTask, planTask, taskAt } from './new-task.ts'
 import { commit } from './update-task.ts'
 import { signingSecrets } from './webhook-signature.ts'
 
-/** The hold of a task outlives the task, so that it is never freed under it. */
+/** The hold of a task outlives the task by this time, so that it never expires before the task ends. */
 export const HOLD_GRACE_MS = 60 * 60_000
 
 /**
- * The submission of one task: money and task are written down together before the vendor is asked, and the caller gets the
- * task's id in every case in which the vendor may be at work. Otherwise the hold is freed and the task is gone.
+ * Submission of one task. Money and task are stored together before the vendor is called. The caller gets the task's id whenever the
+ * vendor may be working on it; otherwise the hold is released and the task is removed.
  */
 export class TaskSubmission implements Completion {
   #planned: PlannedTask | undefined
@@ -44,7 +44,7 @@ export class TaskSubmission implements Completion {
       if (this.#planned === undefined) throw new TypeError('a task ends after it was reserved')
       await endSubmission(context, reserved, this.#planned, response)
     } finally {
-      // Rendering takes no place among the caller's requests and no tokens.
+      // Rendering does not count against the caller's limits of concurrent requests and tokens.
       await release(context, reserved, 0)
     }
   }
@@ -64,7 +64,7 @@ async function endSubmission(
   }
   const receipt = receiptResponse(context, taken)
   await note(context, reserved, taken, receipt)
-  // From here on it is a task; a fault of the caller's side is no refusal.
+  // The task exists from here on, so an error on the caller's side is not a rejection.
   reserved.announced()
   const { status, body } = receipt
   const dropped = response.kind === 'failed' ? [] : response.dropped
@@ -74,14 +74,14 @@ async function endSubmission(
 
 const RECEIPT_HEADERS = ['content-type', 'application/json']
 
-/** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it: 202 and the receipt. */
+/** Response to a submission: 202 and the receipt. Its Idempotency-Key replays the same response. */
 export function receiptResponse(context: PipelineContext, task: TaskRecord): StoredAnswer {
   const receipt = behaviourOf(context, task)?.receipt(task) ?? { id: task.id }
   return { status: 202, headers: RECEIPT_HEADERS, body: Buffer.from(JSON.stringify(receipt)) }
 }
 
 /**
- * Sees to a secret before anything is held, so that the receiver can be given it while the task runs.
+ * Ensures that there is a secret before anything is held, so that the receiver can be configured while the task runs.
  * @throws GatewayError `store_unavailable`.
  */
 export async function ensureWebhookSecret(
@@ -98,9 +98,9 @@ export async function ensureWebhookSecret(
 }
 
 /**
- * Holds the money, claims the Idempotency-Key and stores the task. A failing store may still have done it, or may do it
- * after the gateway has stopped waiting. Nothing was sent to a vendor, so it is undone as soon as the store answers.
- * @param priced What is held, where it is not the price of the request.
+ * Holds the money, claims the Idempotency-Key and stores the task. A failing store may have saved them anyway, or may do so later.
+ * Nothing was sent to a vendor, so the reservation is undone as soon as the store answers.
+ * @param priced Price to hold, if it is not the price of the request.
  * @throws GatewayError as {@link reserve} does.
  */
 export async function reserveTask(
@@ -120,8 +120,8 @@ export async function reserveTask(
 }
 
 /**
- * Reserving the same id again returns the first outcome, or decides it: a reservation that is still on its way then finds
- * the hold taken. Otherwise the reservation could be made after it was undone.
+ * Reserves the same id again, which returns the first outcome or decides it: a delayed first reservation then finds the hold taken.
+ * Otherwise it could succeed after it was undone.
  */
 async function reserveAgain(
   context: PipelineContext,
@@ -132,14 +132,15 @@ async function reserveAgain(
   try {
     await reserve(context, admitted, plan, priced)
   } catch (cause) {
-    // A refusal is an outcome too; then there is nothing to undo.
+    // A rejection is an outcome too; then there is nothing to undo.
     if (isStoreFault(cause)) throw cause
   }
 }
 
 /**
- * Without a hold there is no shared transaction. The key comes first, so that a crash leaves no task without its key. Once the task is
- * written down, the key is its own for its whole time: whatever becomes of this process, another one finds the task and completes the key.
+ * Without a hold there is no shared transaction. The key is claimed first, so that a crash never leaves a task without its key. Once
+ * the task is stored, its key cannot be taken by another request: after a crash, another process finds the task and completes the
+ * key.
  */
 async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
   const outcome = await reserve(context, admitted, plan)
@@ -150,23 +151,23 @@ async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan
     await insert()
     if (claim !== undefined) await keepClaim(context, claim)
   } catch (cause) {
-    // The key is this request's own, but it is freed with the task only: so the task must be there.
+    // The key belongs to this request, but only the removal of the task frees it, so the task must exist.
     undoLater(context, admitted, plan, { cause, makeSure: insert })
     throw new GatewayError('store_unavailable', { cause })
   }
   return outcome
 }
 
-/** @throws Error if the key is not this request's any more: its task is none that anyone may find by the key. */
+/** @throws Error if the key no longer belongs to this request: nobody could find its task by the key. */
 async function keepClaim({ store, clock }: PipelineContext, claim: IdempotencyClaim): Promise<void> {
   const { status } = await store.idempotency.claim(claim, clock.now())
-  if (status !== 'claimed') throw new Error('an Idempotency-Key was free again before its task was written down')
+  if (status !== 'claimed') throw new Error('an Idempotency-Key was free again before its task was stored')
 }
 
-/** The parts to undo. */
+/** Parts of a reservation to undo. */
 interface Unsure {
   readonly cause: unknown
-  /** Brings the task about, once: were it brought about again, another request's key could be freed with it. */
+  /** Creates the task, once. A second creation could free the key of another request. */
   readonly makeSure: () => Promise<void>
 }
 
@@ -182,7 +183,7 @@ function undoLater(
     isSure = true
     await context.store.tasks.discard(task.id, claim, context.clock.now())
   }
-  // Afterwards the task, if there is one, is taken for lost.
+  // After the deadline, a remaining task counts as lost.
   settleLater(context, unsettled(requestId, task, 0n), { run, untilMs: task.deadlineAtMs, error: cause })
 }
 
@@ -190,7 +191,7 @@ function isStoreFault(cause: unknown): boolean {
   return GatewayError.isInstance(cause) && cause.code === 'store_unavailable'
 }
 
-/** The task that the vendor has taken, or may have; undefined when it certainly has not. */
+/** Returns the task that the vendor has accepted, or may have; `undefined` if it certainly has not. */
 function takenTask(context: PipelineContext, planned: PlannedTask, response: VendorResponse): TaskRecord | undefined {
   const { candidate } = response
   if (candidate === undefined) return undefined
@@ -216,14 +217,14 @@ export async function note(
     context.store.tasks.change(
       {
         id: taken.id,
-        // A sweeper elsewhere may have taken a slow submission for lost.
+        // A sweeper in another process may have marked a slow submission as lost.
         from: ['submitting', 'unknown'],
         set: { state, upstreamId, credentialId, updatedAtMs, nextPollAtMs, deadlineAtMs, details },
         answered: claim === undefined ? undefined : { claim, answer: receipt },
       },
       context.clock.now(),
     )
-  // Without its vendor id the task cannot be followed, and it ends uncharged.
+  // Without its vendor id the task cannot be polled, and it ends uncharged.
   const lost = unsettled(requestId, taken, state === 'queued' ? (hold?.amount ?? 0n) : 0n)
   await runOrRetry(context, lost, change, taken.deadlineAtMs)
   emit(context, {
@@ -239,8 +240,8 @@ export async function note(
 }
 
 /**
- * The vendor has refused: the task is removed, and its hold and key are released. If a sweeper marked the submission as
- * lost before that was stored, a caller may have the id by the key; the task then fails with the refusal.
+ * Handles a rejection by the vendor: the task is removed, and its hold and key are released. If a sweeper marked the submission as
+ * lost before, a caller may have the id by the key; the task then fails with the rejection.
  */
 async function discard(
   context: PipelineContext,
@@ -259,13 +260,13 @@ async function discard(
   await runOrRetry(context, unsettled(requestId, task, 0n), run, task.createdAtMs + context.taskDeadlineMs)
 }
 
-/** The hold of a task, for reports about a settlement that fails. */
+/** Hold of a task, for reports about a failing settlement. */
 export function unsettled(requestId: string, task: TaskRecord, amountNanoDollars: bigint): UnsettledHold {
   const { id, holdId, accountId, keyId } = task
   return { requestId, holdId, taskId: id, accountId, keyId, amountNanoDollars }
 }
 
-/** Changes the store; a change that fails is made again until `untilMs`. Never throws. */
+/** Changes the store. A failing change is repeated until `untilMs`. Never throws. */
 export async function runOrRetry(
   context: PipelineContext,
   hold: UnsettledHold,

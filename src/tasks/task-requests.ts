@@ -15,7 +15,7 @@ import { sendContent } from './send-content.ts'
 import { TASK_LEASE_MS } from './task-worker.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
-/** What can be done with one task, and by which methods: the paths below `…/{id}`, of which `read` is the task itself. */
+/** Actions on one task and their methods, by the path below `…/{id}`. `read` is the task itself. */
 export const TASK_ACTIONS = {
   read: ['GET', 'HEAD'],
   cancel: ['POST'],
@@ -24,25 +24,25 @@ export const TASK_ACTIONS = {
   'webhooks/resend': ['POST'],
 } as const
 
-/** One of them. */
+/** Action on one task. */
 export type TaskAction = keyof typeof TASK_ACTIONS
 
-/** A request about tasks of one endpoint, from an authenticated caller. */
+/** Request about tasks of one endpoint, from an authenticated caller. */
 export interface TaskRequest {
   readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly requestId: string
   readonly principal: Principal
   readonly endpoint: Endpoint
-  /** Undefined: the list of tasks. */
+  /** Task and action, or `undefined` for the list of tasks. */
   readonly target: { readonly taskId: string; readonly action: TaskAction } | undefined
   readonly wakeWebhooks: WakeWebhooks
 }
 
 /**
- * Answers a request about tasks. An account sees its own only; foreign, unknown and malformed ids get the same bytes.
- * @throws GatewayError as the actions do, `permission_denied` for a key that may not use the endpoint of the tasks,
- *   `rate_limited`, and `store_unavailable`.
+ * Answers a request about tasks. An account sees only its own tasks; foreign, unknown and malformed ids get identical responses.
+ * @throws GatewayError as the actions do, `permission_denied` for a key that may not use the endpoint of the tasks, `rate_limited`,
+ *   and `store_unavailable`.
  */
 export async function serveTaskRequest(context: PipelineContext, asked: TaskRequest): Promise<void> {
   const { principal, endpoint } = asked
@@ -83,15 +83,15 @@ async function answer(context: PipelineContext, asked: TaskRequest): Promise<voi
   }
 }
 
-/** The format of an id in a path: ours, or a vendor's. Anything else is unknown without a store look-up. */
+/** Format of an id in a path: the gateway's or a vendor's. Any other id is unknown without a look-up in the store. */
 const TASK_ID = /^[A-Za-z0-9_-]{1,128}$/
 
-/** True for text that may be the id of a task. */
+/** Whether a text may be the id of a task. */
 export function isTaskId(text: string): boolean {
   return TASK_ID.test(text)
 }
 
-/** An account's own task of an endpoint, by our id or the vendor's. */
+/** Finds an account's own task of an endpoint, by the gateway's id or the vendor's. */
 async function findTask(
   context: PipelineContext,
   accountId: string,
@@ -104,8 +104,8 @@ async function findTask(
 }
 
 /**
- * The task, polled at the vendor first if that is due. Frequent callers do not increase the polling: a task that is not
- * due, beyond the vendor's budget, or leased to another process is answered from the record.
+ * Returns the task, after a poll at the vendor if that is due. Frequent reads do not increase the polling: if a task is not due,
+ * beyond the vendor's budget, or leased to another process, the record is returned.
  */
 async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
   const nowMs = context.clock.now()
@@ -117,7 +117,7 @@ async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWe
     const [taken] = await context.store.tasks.leaseDue(query)
     return taken === undefined ? task : await refreshTask(context, taken, wake)
   } catch (error) {
-    // The record as it was found is still an answer.
+    // The stored record is still a valid answer.
     reportFault(context, task.details.requestId, 'tasks', error)
     return task
   }
@@ -125,8 +125,8 @@ async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWe
 
 /**
  * Cancels a task that has not started, at the vendor first: only the vendor's confirmation releases the hold.
- * @throws GatewayError `task_not_cancellable` if it runs or has ended; `upstream_unavailable` if the vendor cannot be
- *   reached, or no key of it is configured any more.
+ * @throws GatewayError `task_not_cancellable` if it runs or has ended; `upstream_unavailable` if the vendor cannot be reached, or no
+ *   key for it is configured.
  */
 export async function cancelTask(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
   if (task.state !== 'queued' || task.upstreamId === undefined) throw new GatewayError('task_not_cancellable')
@@ -137,7 +137,7 @@ export async function cancelTask(context: PipelineContext, task: TaskRecord, wak
   if (answer.kind !== 'answer') throw new GatewayError('upstream_unavailable')
   const nowMs = context.clock.now()
   const cancelled = await commit(context, task, endTask(task, task.details, { state: 'cancelled', nowMs }), wake)
-  // A report may have arrived in between: then the report decides the task's state.
+  // A report may have arrived in the meantime; it decides the task's state.
   if (cancelled.state !== 'cancelled') throw new GatewayError('task_not_cancellable')
   return cancelled
 }
@@ -145,7 +145,7 @@ export async function cancelTask(context: PipelineContext, task: TaskRecord, wak
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 
-/** A page of records, newest first, as OpenAI's lists are written. */
+/** Page of records, newest first, in the format of OpenAI's lists. */
 interface TaskList {
   readonly object: 'list'
   readonly data: readonly object[]
@@ -155,7 +155,8 @@ interface TaskList {
 }
 
 /**
- * An account's own tasks of an endpoint. The query takes `limit` (1 to 100, default 20), `after` and `before` (ids of ours).
+ * Lists an account's own tasks of an endpoint. Query parameters: `limit` (1 to 100, default 20), `after` and `before` (task ids of
+ * the gateway).
  * @throws GatewayError `invalid_request` naming the parameter.
  */
 async function listTasks(
@@ -180,10 +181,10 @@ async function listTasks(
   }
 }
 
-/** Tasks that are read at once: most may be of other endpoints, and open ones may hold large requests. */
+/** Number of tasks per read: most may belong to other endpoints, and open ones may hold large requests. */
 const READ_AT_ONCE = 50
 
-/** Stores list the tasks of all endpoints, so pages are read until one page of the requested tasks is full. */
+/** Reads pages until one page of the requested tasks is full, because stores list the tasks of all endpoints. */
 export async function pageOf(
   context: PipelineContext,
   accountId: string,
@@ -218,7 +219,7 @@ function cursorOf(parameters: URLSearchParams, name: 'after' | 'before'): string
   const id = parameters.get(name)
   if (id === null) return undefined
   if (!isTaskId(id))
-    throw new GatewayError('invalid_request', { message: `${name}: is not the id of a task`, param: name })
+    throw new GatewayError('invalid_request', { message: `${name}: not the id of a task`, param: name })
   return id
 }
 

@@ -22,28 +22,28 @@ import {
   type WakeWebhooks,
 } from './update-task.ts'
 
-/** How often the store is queried for due tasks while there are none, unless the poll interval is shorter. */
+/** Interval between queries for due tasks while there are none, in milliseconds, unless the poll interval is shorter. */
 const IDLE_INTERVAL_MS = 1_000
 
-/** How often it is queried for tasks past their deadline. */
+/** Interval between queries for tasks past their deadline, in milliseconds. */
 const OVERDUE_INTERVAL_MS = 10_000
 
-/** Duration of a lease; longer than a poll can take. */
+/** Duration of a lease, in milliseconds; longer than a poll can take. */
 export const TASK_LEASE_MS = 90_000
 
-/** How long a gateway that closes waits for questions and downloads. */
+/** How long a closing gateway waits for polls and downloads, in milliseconds. */
 const DEFAULT_DRAIN_MS = 5_000
 
-/** Most tasks that are looked at in one go because their time is over. */
+/** Maximum number of overdue tasks per query. */
 const OVERDUE_BATCH = 50
 
-/** How often it is asked for tasks whose key was taken away. */
+/** Interval between queries for tasks whose key was removed, in milliseconds. */
 const REPLACED_KEYS_INTERVAL_MS = 60_000
 
-/** How often expired tasks are purged. */
+/** Interval between purges of expired tasks, in milliseconds. */
 const PURGE_INTERVAL_MS = 10 * 60_000
 
-/** Most tasks purged in one transaction. The rest follow in the next turn. */
+/** Maximum number of tasks purged in one transaction. The rest follow in the next turn. */
 const PURGE_BATCH = 100
 
 const DAY_MS = 24 * 60 * 60_000
@@ -63,10 +63,7 @@ interface PolledCredential {
   readonly pollBudget: TaskOperation['pollBudget']
 }
 
-/**
- * Follows open tasks to their end. Several processes share the work by leases, and a vendor's limit on questions by the
- * store's budget.
- */
+/** Polls open tasks until they end. Several processes share the work by leases, and a vendor's limit on polls by the store's budget. */
 export class TaskWorker {
   readonly #context: PipelineContext
   readonly #wake: WakeWebhooks
@@ -74,12 +71,12 @@ export class TaskWorker {
   readonly #running = new Set<Promise<void>>()
   #timer: Timer | undefined
   #isStopped = true
-  /** When all tasks past their deadline were last taken. */
+  /** When overdue tasks were last leased. */
   #sweptAtMs = Number.NEGATIVE_INFINITY
   readonly #options: TaskWorkerOptions
   /** When the last expired task was purged. */
   #purgedAtMs = Number.NEGATIVE_INFINITY
-  /** Credential ids of keys that were taken away, whose open tasks another key of the vendor follows. */
+  /** Credential ids of removed keys, whose open tasks another key of the vendor polls. */
   #replaced: readonly PolledCredential[] = []
   #replacedAtMs = Number.NEGATIVE_INFINITY
 
@@ -96,8 +93,8 @@ export class TaskWorker {
   }
 
   /**
-   * Starts to follow tasks. Tasks without a configured vendor still fail at their deadline; otherwise their money would be
-   * held for ever.
+   * Starts to poll tasks. Tasks without a configured vendor still fail at their deadline; otherwise their money would be held
+   * indefinitely.
    */
   start(): void {
     if (!this.#isStopped) return
@@ -119,7 +116,7 @@ export class TaskWorker {
     cutOff.cancel()
   }
 
-  /** A turn that ends may have started polls, so one wait is not enough. */
+  /** A finished turn may have started polls, so one wait is not enough. */
   async #idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running)
   }
@@ -224,13 +221,13 @@ export class TaskWorker {
   }
 
   /**
-   * The submitting process is gone. The vendor may or may not have the task, so it is never submitted again; a caller who
-   * retries with the same Idempotency-Key gets this task.
+   * Handles a task whose submitting process is gone. The vendor may or may not have the task, so it is never submitted again; a
+   * caller who retries with the same Idempotency-Key gets this task.
    */
   async #lose(task: TaskRecord): Promise<void> {
     const { clock, store, taskDeadlineMs } = this.#context
     const nowMs = clock.now()
-    // No vendor was asked for what is run here: it waits for its turn.
+    // No vendor was called: the gateway runs this task itself, so it is queued again.
     if (task.details.deferred !== undefined) {
       const queued = queuedTask(this.#context, task)
       const { state, updatedAtMs, nextPollAtMs, deadlineAtMs } = queued
@@ -246,8 +243,8 @@ export class TaskWorker {
   }
 
   /**
-   * Polls the task once more, within the vendor's budget, if its key is still configured: finished work must be charged.
-   * {@link TaskWorker.#poll} handles the result.
+   * Schedules one more poll, within the vendor's budget, if the task's key is still configured: finished work must be charged. {@link
+   * TaskWorker.#poll} handles the result.
    */
   async #askSoon(task: TaskRecord): Promise<void> {
     const nowMs = this.#context.clock.now()
@@ -255,25 +252,25 @@ export class TaskWorker {
     await this.#context.store.tasks.change({ id: task.id, from: [task.state], set }, nowMs)
   }
 
-  /** The operator's deadline: the task fails, and its hold is released. */
+  /** Enforces the operator's deadline: the task fails, and its hold is released. */
   async #giveUp(task: TaskRecord): Promise<void> {
     const error =
       task.state === 'unknown'
         ? { code: 'submission_unknown', message: 'It is unknown whether the model vendor accepted the task.' }
         : { code: 'task_deadline_exceeded', message: 'The task did not end before the deadline set by the operator.' }
     const nowMs = this.#context.clock.now()
-    // What was run here has told of its own calls.
+    // Runs in this process have reported their own calls.
     const isOfVendor = task.details.deferred === undefined && !isBatch(task)
     const unbilled = isOfVendor ? unbilledAsHeld(task.details) : undefined
     const end = endTask(task, { ...task.details, error }, { state: 'failed', nowMs, unbilled })
-    // The answers of a batch are charged by the process that runs it. None has for a year.
+    // The process that runs a batch charges its answers. If none has run it for a year, these charges are given up.
     const answered = isBatch(task) ? await this.#amountOfOutcomes(task) : 0n
     const now = await commit(this.#context, task, end, this.#wake)
     if (answered > 0n && isSameEnd(now, end.task))
       emitGivenUp(this.#context, unsettled(task.details.requestId, task, answered), 'expired', undefined)
   }
 
-  /** Nano-dollars. */
+  /** Returns the sum in nano-dollars. */
   async #amountOfOutcomes({ id }: TaskRecord): Promise<bigint> {
     const { batches } = this.#context.store
     let amount = 0n
@@ -293,7 +290,7 @@ function polledCredentials(context: PipelineContext): readonly PolledCredential[
   return credentials
 }
 
-/** The budget of a vendor that makes tasks of several endpoints is that of the strictest. Undefined: it makes none. */
+/** Returns the strictest poll budget of a vendor's task endpoints, or `undefined` if the vendor has none. */
 function smallestBudget(context: PipelineContext, vendor: Vendor): TaskOperation['pollBudget'] | undefined {
   let smallest: TaskOperation['pollBudget'] | undefined
   for (const { task } of context.endpoints.withTasks) {

@@ -19,15 +19,15 @@ import { newDelivery } from './webhook-payload.ts'
 /** States in which a task is polled. */
 export const POLLED_STATES: readonly TaskState[] = ['queued', 'in_progress']
 
-/** Longest wait after polls that the vendor did not answer. */
+/** Maximum wait after polls that the vendor did not answer, in milliseconds. */
 const MAX_RETRY_DELAY_MS = 5 * 60_000
 
 /** Called when a message was queued. */
 export type WakeWebhooks = () => void
 
 /**
- * What completes the key of a task for the process that accepted it, which may have died before. Undefined: there is no key, or its time is
- * over, and another request may have it.
+ * Completes the Idempotency-Key of a task for the process that accepted it, which may have died. Returns `undefined` if there is no
+ * key, or if it has expired and another request may have it.
  */
 export function answeredLate(
   claim: IdempotencyClaim | undefined,
@@ -49,7 +49,7 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
     return await askLater(context, task, facts)
   }
   const answer = await readTaskReport(context, asked, task.upstreamId)
-  // A key of another account does not see the task, which says nothing about it.
+  // A key of another account cannot see the task, so its answer proves nothing.
   if (
     asked.isSubstitute &&
     (answer.kind === 'refused' || (answer.kind === 'answer' && answer.value.status === 'unknown'))
@@ -65,7 +65,7 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
   return await askLater(context, task, facts)
 }
 
-/** One line for each poll that a vendor did not answer, and an event where the operator must act. */
+/** Logs one line for each poll that a vendor did not answer, and emits an event if the operator must act. */
 function reportUnanswered(
   context: PipelineContext,
   { id: taskId, details: { requestId, model } }: TaskRecord,
@@ -74,12 +74,12 @@ function reportUnanswered(
 ): void {
   const vendor = asked.vendor.id
   const named = { requestId, taskId, vendor, model }
-  const text = 'a vendor did not tell the state of a task; it is asked again'
+  const text = 'a vendor did not report the state of a task; the query is repeated'
   if (answer.kind === 'unreachable') {
     context.logger.warn(text, { ...named, reason: answer.reason })
     return
   }
-  // The prompt is not kept with the task, so quotes of it cannot be found.
+  // The prompt is not stored with the task, so quotes of it cannot be found.
   const message = TEXT_LEFT_OUT
   const { kind: reason, status, code } = answer.failure
   if (reason === 'operator') emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
@@ -87,7 +87,7 @@ function reportUnanswered(
   context.logger[level](text, { ...named, reason, status, vendorCode: code })
 }
 
-/** What the vendor says of the operator's account, which the owner of the task does not read. */
+/** Reports the vendor's message about the operator's account, which the owner of the task must not read. */
 function reportProblem(
   context: PipelineContext,
   { id: taskId, details: { requestId, model } }: TaskRecord,
@@ -100,14 +100,14 @@ function reportProblem(
   context.logger.error("a vendor gave a task up because of the operator's account", named)
 }
 
-/** What the operator reads when no key can follow the tasks of one that was taken away. */
+/** Warning for the operator: no key can poll the tasks of a removed key. */
 export function missingKey(credentialId: string): ConfigurationWarning {
   const vendor = credentialId.slice(0, credentialId.lastIndexOf(':'))
   const message = `No configured key of the vendor ${JSON.stringify(vendor)} can follow the tasks that were submitted with the key ${JSON.stringify(credentialId)}: configure it again, or another one of its account.`
   return { code: 'task-key-missing', message }
 }
 
-/** What a report about a task is measured by. */
+/** Facts that a report about a task is evaluated with. */
 export function reportFacts(context: PipelineContext, task: TaskRecord): ReportFacts {
   const model = context.catalog.find(task.details.model)
   return {
@@ -118,8 +118,8 @@ export function reportFacts(context: PipelineContext, task: TaskRecord): ReportF
 }
 
 /**
- * Makes a change, with its settlement and its webhook in one transaction. A concurrent second change has no effect and
- * returns the task as the first one left it.
+ * Stores a change, with its settlement and its webhook, in one transaction. A concurrent second change has no effect and returns the
+ * task as the first one left it.
  */
 export async function commit(
   context: PipelineContext,
@@ -149,12 +149,12 @@ export async function commit(
   return outcome.task
 }
 
-/** Is this the end that was offered? A store may have taken it without saying so, and is then offered it again. */
+/** Whether a stored end is the one that was offered. A store may have saved it without confirming, and then gets it again. */
 export function isSameEnd(now: TaskRecord, end: TaskRecord): boolean {
   return now.state === end.state && now.updatedAtMs === end.updatedAtMs && now.details.polls === end.details.polls
 }
 
-/** What is recorded of a task that has ended. */
+/** Usage record of a finished task. */
 function taskDraft(task: TaskRecord, { state, usage }: TaskEnd, nowMs: number): UsageDraft {
   const { details } = task
   const isCompleted = state === 'completed'
@@ -191,7 +191,7 @@ async function askLater(context: PipelineContext, task: TaskRecord, facts: Repor
   return { ...task, details, nextPollAtMs }
 }
 
-/** The record of a charge is written with it; any other is written here. */
+/** Writes a record without a charge. The record of a charge is written together with the charge. */
 function noteRecord(
   context: PipelineContext,
   record: UsageDraft,
@@ -204,7 +204,7 @@ function noteRecord(
   else context.usage?.add(usageRecord(record, { endedAtMs: nowMs, dueNanoDollars, chargedNanoDollars: 0n }))
 }
 
-/** Tells what the charge of a task came to; one whose hold had ended without it can be made no more. */
+/** Emits the result of a task's charge. If its hold had expired, the task cannot be charged. */
 function emitCharge(context: PipelineContext, task: TaskRecord, due: bigint, charge: Resolution): void {
   const { accountId, keyId, holdId, id: taskId } = task
   const { requestId } = task.details

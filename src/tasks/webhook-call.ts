@@ -2,31 +2,31 @@ import type { Clock } from '../core/clock.ts'
 import type { Transport, TransportFailure } from '../transport/transport.ts'
 import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
 
-/** Longest time for one attempt, from connecting to the end of the answer. */
+/** Maximum duration of one attempt, from connecting to the end of the answer, in milliseconds. */
 export const WEBHOOK_TIMEOUT_MS = 15_000
 
-/** The response body is ignored. This much of it is read, so that an ordinary response ends by itself. */
+/** Maximum number of bytes read from a response body. The content is ignored; an ordinary response ends by itself within this limit. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** How a receiver answered, or why it did not. */
+/** Receiver's response, or the reason why there is none. */
 export interface WebhookResponse {
-  /** HTTP status; undefined: there was no answer. */
+  /** HTTP status, or `undefined` if there was no response. */
   readonly status?: number
-  /** Why the attempt failed, for people; undefined: the message was delivered. */
+  /** Display text of the failure, or `undefined` if the message was delivered. */
   readonly error?: string
-  /** The wait requested by the header `retry-after`. */
+  /** Wait requested by the header `retry-after`. */
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** A message that is being sent. */
+/** Message in flight. */
 export interface WebhookCall {
-  /** Never rejects; `undefined` when the call was given up by `abort`. */
+  /** Never rejects. Resolves with `undefined` if `abort` ended the call. */
   readonly answer: Promise<WebhookResponse | undefined>
-  /** Ends the call and its connection; harmless after the end. */
+  /** Ends the call and its connection. Has no effect after the end. */
   abort(): void
 }
 
-/** What is sent, and by what. */
+/** Message to send, and the transport to use. */
 export interface WebhookCallOptions {
   readonly transport: Transport
   readonly clock: Clock
@@ -37,8 +37,8 @@ export interface WebhookCallOptions {
 }
 
 /**
- * Posts a message. The status decides, once the answer has ended or 64 KiB of it were read; an answer that takes longer
- * than 15 seconds or breaks off is a failure whatever its status. Redirects are failures.
+ * Posts a message. The status decides after the response has ended or 64 KiB of it were read. A response that takes longer than 15
+ * seconds or breaks off is a failure, whatever its status. Redirects are failures.
  */
 export function postWebhook({ transport, clock, url, headers, body }: WebhookCallOptions): WebhookCall {
   let settle: (answer: WebhookResponse | undefined) => void = () => undefined
@@ -62,7 +62,7 @@ export function postWebhook({ transport, clock, url, headers, body }: WebhookCal
       method: 'POST',
       headers: [
         ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
-        // Messages are rare: the receiver would have closed a kept connection, which costs an attempt.
+        // Messages are rare. The receiver would have closed a reused connection by then, and an attempt would fail.
         ...['connection', 'close'],
         ...headers,
       ],

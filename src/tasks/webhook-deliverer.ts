@@ -8,29 +8,32 @@ import { type TakenDelivery, WebhookQueue } from './webhook-queue.ts'
 import { stepAfter } from './webhook-schedule.ts'
 import { signingSecrets, webhookHeaders } from './webhook-signature.ts'
 
-/** Duration of a lease: no other process takes the message. */
+/** Duration of a lease, in milliseconds, during which no other process sends the message. */
 const LEASE_MS = 90_000
 
-/** No attempt begins so near to the end of its lease that it could end after it, the store's own time included. */
+/**
+ * Time after the start of a lease until which an attempt may begin, in milliseconds. It then ends before the lease, including the
+ * time of the store.
+ */
 const START_WITHIN_MS = LEASE_MS - 2 * WEBHOOK_TIMEOUT_MS
 
-/** How often the store is queried for messages that other processes queued or abandoned. */
+/** Interval between queries for messages that other processes queued or abandoned, in milliseconds. */
 const LOOK_INTERVAL_MS = 5_000
 
-/** Most messages taken in one step. */
+/** Maximum number of messages leased per query. */
 const BATCH = 64
 
 const DEFAULT_DRAIN_MS = WEBHOOK_TIMEOUT_MS
 
 /** Options of {@link WebhookDeliverer}. */
 export interface WebhookDelivererOptions {
-  /** At least 0 and below 1, for the jitter. Default `Math.random`. */
+  /** Returns a number from 0 to below 1 for the jitter. Default `Math.random`. */
   readonly random?: () => number
 }
 
 /**
- * Delivers webhooks by Standard Webhooks 1.0, each at least once and always with the same id. Any number of processes may
- * deliver from one store. An attempt without a recorded outcome is repeated when its lease has expired.
+ * Delivers webhooks by Standard Webhooks 1.0, each at least once and always with the same id. Any number of processes may deliver
+ * from one store. An attempt without a recorded outcome is repeated after its lease has expired.
  */
 export class WebhookDeliverer {
   readonly #context: PipelineContext
@@ -41,9 +44,9 @@ export class WebhookDeliverer {
   #isRunning = false
   #isGivingUp = false
   #looking: Promise<void> | undefined
-  /** A query was requested during the current one. */
+  /** Whether another query was requested during the current one. */
   #looksAgain = false
-  /** The store has more than there was room for. */
+  /** Whether the store has more messages than there was room for. */
   #hasMore = false
   #timer: Timer | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
@@ -58,7 +61,7 @@ export class WebhookDeliverer {
     return this.#looking !== undefined || this.#attempts.size > 0
   }
 
-  /** Begins to deliver; harmless when it has begun. The store must be open. */
+  /** Starts to deliver. Has no effect if it has started. The store must be open. */
   start(): void {
     if (this.#isRunning) return
     this.#isRunning = true
@@ -66,7 +69,7 @@ export class WebhookDeliverer {
     this.wake()
   }
 
-  /** Looks for messages now: something was queued. Harmless when it was not, or before `start`. */
+  /** Looks for new messages immediately. Has no effect before `start`. */
   wake(): void {
     if (!this.#isRunning) return
     this.#looksAgain = true
@@ -77,9 +80,9 @@ export class WebhookDeliverer {
   }
 
   /**
-   * Starts no more attempts and waits for running ones, for at most `drainMs` (default 15,000). Then they are aborted
-   * without a record, so another process repeats them. Those that were not begun are free for others at once. The store may be
-   * closed after it.
+   * Starts no more attempts and waits for running ones, for at most `drainMs` (default 15,000). Then they are aborted without a
+   * record, so another process repeats them. Messages without a started attempt are free for other processes immediately. Afterwards
+   * the store may be closed.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isRunning = false
@@ -99,7 +102,7 @@ export class WebhookDeliverer {
     await this.#release()
   }
 
-  /** Never rejects: the leases end by themselves too. */
+  /** Never rejects: the leases expire anyway. */
   async #release(): Promise<void> {
     const { clock, store } = this.#context
     const ids = this.#queue.giveUp(clock.now())
@@ -126,7 +129,7 @@ export class WebhookDeliverer {
     this.#lookAt(this.#context.clock.now() + LOOK_INTERVAL_MS)
   }
 
-  /** True when the store may have more. */
+  /** Returns whether the store may have more. */
   async #take(): Promise<boolean> {
     const { clock, store } = this.#context
     const nowMs = clock.now()
@@ -187,7 +190,7 @@ export class WebhookDeliverer {
     }
   }
 
-  /** Undefined: given up because the deliverer stops, or because the lease could end before the attempt does. */
+  /** Returns `undefined` if the attempt was given up because the deliverer stops, or because the lease could expire during it. */
   async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
     const { store, clock, publicTransport, names, allowPrivateUrls, webhookSecret } = this.#context
     const { accountId } = delivery
@@ -205,7 +208,8 @@ export class WebhookDeliverer {
     try {
       headers = webhookHeaders({ secrets, id, timestampSeconds: Math.floor(nowMs / 1000), body })
     } catch (fault) {
-      // Written into the store by another hand. It counts as a failure, so that the message does not stay for ever.
+      // An invalid message comes from outside of the gateway. It counts as a failure, so that it does not stay in the queue
+      // indefinitely.
       return { error: fault instanceof Error ? fault.message : 'the message cannot be signed' }
     }
     const call = postWebhook({ transport: publicTransport, clock, url: check.url, headers, body })
@@ -221,7 +225,7 @@ export class WebhookDeliverer {
       this.#context.logger.warn('a webhook failed permanently', { deliveryId, taskId, accountId, state, error })
   }
 
-  /** Keeps one timer, for the earliest time. */
+  /** Sets the single timer to the earliest time. */
   #lookAt(timeMs: number): void {
     if (!this.#isRunning || timeMs >= this.#timerAtMs) return
     const { clock } = this.#context
@@ -235,7 +239,7 @@ export class WebhookDeliverer {
   }
 }
 
-/** Failures that count: resending a message restarts its schedule. */
+/** Number of failures since the last resend, because resending a message restarts its schedule. */
 function failuresOf({ attempts, resentAtMs = 0 }: WebhookDelivery): number {
   return attempts.filter(({ error, atMs }) => error !== undefined && atMs >= resentAtMs).length
 }

@@ -2,18 +2,18 @@ import type { Ids } from '../core/ids.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { NewDelivery } from '../stores/webhook-store.ts'
 
-/** What an endpoint tells about the end of its tasks. */
+/** Webhook message of an endpoint about the end of its tasks. */
 export interface TaskMessage {
   eventType(state: 'completed' | 'failed' | 'cancelled', task: TaskRecord): string
   eventData(task: TaskRecord): object
 }
 
 /**
- * The message about a task's end: `{"type","timestamp","data"}` (Standard Webhooks 1.0, "Payload structure"), with
- * `timestamp` in ISO 8601, and the other members of OpenAI's events (OpenAI API reference, "Webhook Events"), which its clients unwrap.
- * @param end `task` is the task after the change; `message` is its endpoint's.
- * @returns undefined when the caller gave no `webhook_url`, or the gateway no longer has the endpoint.
- * @throws RangeError for a task that has not ended.
+ * Builds the message about a task's end: `{"type","timestamp","data"}` (Standard Webhooks 1.0, "Payload structure"), with `timestamp`
+ * in ISO 8601, and the other members of OpenAI's events (OpenAI API reference, "Webhook Events"), which its clients unwrap.
+ * @param end `task` is the task after the change; `message` belongs to its endpoint.
+ * @returns `undefined` if the caller gave no `webhook_url`, or the gateway no longer has the endpoint.
+ * @throws RangeError if the task has not ended.
  */
 export function newDelivery(end: {
   readonly ids: Ids

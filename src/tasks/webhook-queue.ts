@@ -1,31 +1,31 @@
 import { isYoungerThan } from '../core/clock.ts'
 import type { WebhookDelivery } from '../stores/webhook-store.ts'
 
-/** Most concurrent messages, to all receivers and to one host. */
+/** Maximum number of concurrent messages, to all receivers and to one host. */
 const MOST_AT_ONCE = 32
 const MOST_TO_ONE_HOST = 4
 
-/** Messages that wait for a place in this process. */
+/** Maximum number of messages that wait for a place in this process. */
 const MOST_WAITING = 512
 
-/** After this time a message that waits for its host makes room for messages to others, when there is no other room. */
+/** After this time a message that waits for its host makes room for messages to others, if there is no other room. */
 const PATIENCE_MS = 10_000
 
-/** A message that this process holds the lease of. */
+/** Message that this process holds the lease of. */
 export interface TakenDelivery {
   readonly delivery: WebhookDelivery
-  /** Host and port of the receiver; empty for what is no URL. */
+  /** Host and port of the receiver; empty if the address is not a URL. */
   readonly host: string
-  /** Unix milliseconds. */
+  /** Start of the lease, in Unix milliseconds. */
   readonly takenAtMs: number
-  /** Unix milliseconds after which no attempt may begin, because the lease could end before it does. */
+  /** Time after which no attempt may begin, in Unix milliseconds: the lease could expire during it. */
   readonly startUntilMs: number
 }
 
 /**
- * Messages that were leased and not yet sent. At most 32 are sent at once and 4 to one host, so that a receiver that hangs
- * does not delay the others. An account may have receivers under many names: the account that has the fewest messages under way
- * comes first. A dropped message is leased again from the store when its lease has expired.
+ * Messages that were leased and not yet sent. At most 32 are in flight at the same time and 4 to one host, so that a receiver that
+ * hangs does not delay the others. An account may have receivers under many names, so the account with the fewest messages in flight
+ * comes first. A dropped message is leased again from the store after its lease has expired.
  */
 export class WebhookQueue {
   #waiting: TakenDelivery[] = []
@@ -33,7 +33,7 @@ export class WebhookQueue {
   readonly #activeByHost = new Map<string, number>()
   readonly #activeByAccount = new Map<string, number>()
 
-  /** How many more messages may be taken. */
+  /** Returns how many more messages may be leased. */
   room(nowMs: number): number {
     if (this.#waiting.length >= MOST_WAITING)
       this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
@@ -44,7 +44,7 @@ export class WebhookQueue {
     this.#waiting.push(taken)
   }
 
-  /** The next message to send, of one account in leasing order; it counts as running until {@link ended}. */
+  /** Returns the next message to send, in leasing order within an account. It counts as in flight until {@link ended}. */
   next(nowMs: number): TakenDelivery | undefined {
     this.#keep(({ startUntilMs }) => nowMs <= startUntilMs)
     if (this.#active >= MOST_AT_ONCE) return undefined
@@ -72,14 +72,14 @@ export class WebhookQueue {
     return found
   }
 
-  /** Gives up the messages that wait; those whose leases are certainly this process's still are returned. */
+  /** Drops the waiting messages. Returns the ids of those whose leases certainly still belong to this process. */
   giveUp(nowMs: number): readonly string[] {
     const given = this.#waiting.filter(({ startUntilMs }) => nowMs <= startUntilMs)
     this.#waiting = []
     return given.map(({ delivery }) => delivery.id)
   }
 
-  /** Gives the place of a message back. */
+  /** Frees the place of a message. */
   ended({ host, delivery }: TakenDelivery): void {
     this.#active--
     count(this.#activeByHost, host, -1)
@@ -92,7 +92,7 @@ export class WebhookQueue {
   }
 }
 
-/** Names with nothing under way are not kept. */
+/** Names without messages in flight are removed. */
 function count(active: Map<string, number>, name: string, change: 1 | -1): void {
   const now = (active.get(name) ?? 0) + change
   if (now > 0) active.set(name, now)

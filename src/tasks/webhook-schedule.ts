@@ -6,8 +6,8 @@ const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Waits after the first failure, the second, and so on: three days in all (Standard Webhooks 1.0, "Retries and
- * failures", suggests this schedule). After the failure that follows the last wait the message is given up.
+ * Waits after the first failure, the second, and so on: three days in total (Standard Webhooks 1.0, "Retries and failures", suggests
+ * this schedule). A failure after the last wait ends the delivery.
  */
 const WAITS_MS = [
   5 * SECOND_MS,
@@ -21,7 +21,7 @@ const WAITS_MS = [
   24 * HOUR_MS,
 ] as const
 
-/** Share of a wait by which it is made longer or shorter, so that messages that failed together do not return together. */
+/** Jitter as a share of a wait, so that messages that failed together do not return together. */
 const JITTER = 0.15
 
 const LONGEST_RETRY_AFTER_MS = 24 * HOUR_MS
@@ -32,16 +32,16 @@ const THROTTLED = [429, 503]
 /** The receiver is permanently gone. */
 const GONE = 410
 
-/** What follows from an attempt. */
+/** Decision after an attempt. */
 export interface NextStep {
   readonly state: DeliveryState
-  /** Unix milliseconds; the time of the attempt when there is no next one. */
+  /** Time of the next attempt, in Unix milliseconds; the time of this attempt if there is no next one. */
   readonly nextAttemptAtMs: number
 }
 
 /**
- * Decides what follows from an attempt.
- * @param attempt `failuresBefore`: attempts that failed before this one. `random`: at least 0 and below 1.
+ * Decides whether and when to retry after an attempt.
+ * @param attempt `failuresBefore` is the number of failed attempts before this one. `random` is at least 0 and below 1.
  */
 export function stepAfter(attempt: {
   readonly answer: WebhookResponse

@@ -6,26 +6,26 @@ const PREFIX = 'whsec_'
 const FEWEST_BYTES = 24
 const MOST_BYTES = 64
 
-/** As long as the digest: a longer key makes HMAC-SHA256 no stronger. */
+/** Length of the digest: a longer key makes HMAC-SHA256 no stronger. */
 const NEW_SECRET_BYTES = 32
 
-/** What is signed, and by what. */
+/** Message to sign, and its secrets. */
 export interface SignedMessage {
-  /** Every secret that is live, newest first; at least one. */
+  /** Every live secret, newest first; at least one. */
   readonly secrets: readonly string[]
-  /** The same for all attempts at one message. */
+  /** Id that all attempts at one message share. */
   readonly id: string
-  /** Unix seconds of this attempt. */
+  /** Time of this attempt, in Unix seconds. */
   readonly timestampSeconds: number
-  /** The exact text that is sent. */
+  /** Exact text that is sent. */
   readonly body: string
 }
 
 /**
- * The headers `webhook-id`, `webhook-timestamp` and `webhook-signature`, as a flat list (Standard Webhooks 1.0, "Webhook
- * metadata" and "Signature scheme"). There is one `v1` signature for each secret, so that receivers with the old secret
- * and receivers with the new one both find theirs.
- * @throws TypeError for a secret that {@link checkWebhookSecret} refuses.
+ * The headers `webhook-id`, `webhook-timestamp` and `webhook-signature`, as a flat list (Standard Webhooks 1.0, "Webhook metadata"
+ * and "Signature scheme"). There is one `v1` signature for each secret, so that receivers with the old secret and receivers with the
+ * new one both find theirs.
+ * @throws TypeError if {@link checkWebhookSecret} rejects a secret.
  */
 export function webhookHeaders({ secrets, id, timestampSeconds, body }: SignedMessage): string[] {
   const content = `${id}.${timestampSeconds}.${body}`
@@ -41,21 +41,21 @@ export function webhookHeaders({ secrets, id, timestampSeconds, body }: SignedMe
 
 /**
  * Checks a secret and returns it: `whsec_` and padded base64 of 24 to 64 bytes (Standard Webhooks 1.0, "Signature scheme").
- * @throws TypeError naming the rule; it never shows the text.
+ * @throws TypeError naming the rule; it never contains the secret.
  */
 export function checkWebhookSecret(text: string): string {
   keyOf(text)
   return text
 }
 
-/** A new random secret. */
+/** Creates a random secret. */
 export function newWebhookSecret(): string {
   return `${PREFIX}${Buffer.from(secretBytes(NEW_SECRET_BYTES)).toString('base64')}`
 }
 
 /**
- * The secrets that sign the messages of an account, newest first; at least one. Its own go before the gateway's; where there is
- * neither, the account gets one that is kept.
+ * Returns the secrets that sign the messages of an account, newest first; at least one. Its own secrets take precedence over the
+ * gateway's. If there are none, a secret is created and stored for the account.
  */
 export async function signingSecrets(
   store: WebhookStore,
@@ -70,7 +70,7 @@ export async function signingSecrets(
 function keyOf(secret: string): Buffer {
   const encoded = typeof secret === 'string' && secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''
   const key = Buffer.from(encoded, 'base64')
-  // Node reads broken base64 as far as it can, and would sign with fewer bytes than the receiver has, or none.
+  // Node decodes malformed base64 as far as it can, and would sign with fewer bytes than the receiver has, or none.
   const isWhole = key.toString('base64') === encoded
   if (!isWhole || key.byteLength < FEWEST_BYTES || key.byteLength > MOST_BYTES) {
     throw new TypeError(

@@ -79,7 +79,7 @@ describe.each(Object.entries(MOUNTS))('cors in %s', (_name, mount) => {
     expect(varies(whole)).toEqual(['x-api-key', 'origin'])
   })
 
-  it('hands on OPTIONS that is no preflight, and requests without an origin', async () => {
+  it('passes on OPTIONS that are not a preflight, and requests without an origin', async () => {
     const options = await fetch(`${mounted.origin}/ai/v1/x`, { method: 'OPTIONS' })
     const plain = await fetch(`${mounted.origin}/ai/v1/x`)
 
@@ -87,7 +87,7 @@ describe.each(Object.entries(MOUNTS))('cors in %s', (_name, mount) => {
     expect([corsHeaders(plain), varies(plain)]).toEqual([{}, ['x-api-key', 'origin']])
   })
 
-  it('is told when the caller of a stream leaves', async () => {
+  it('is notified when the caller of a stream disconnects', async () => {
     const leaving = new AbortController()
     await fetch(`${mounted.origin}/ai/v1/hang`, { headers: { origin: ORIGIN }, signal: leaving.signal })
     const left = once(gateway, 'left')
@@ -103,7 +103,7 @@ describe('cors options', () => {
   const answer = async (cors: CorsOptions, init: RequestInit): Promise<Response> =>
     await fetchHandler(new StandInGateway(), { cors })(new Request('https://host.example/v1/empty', init))
 
-  it('for all origins need no vary', async () => {
+  it('need no vary for all origins', async () => {
     const response = await answer({ origins: '*' }, { headers: { origin: ORIGIN } })
 
     expect(corsHeaders(response)['access-control-allow-origin']).toBe('*')
@@ -188,7 +188,7 @@ describe('nextHandlers', () => {
     expect(await answered.json()).toMatchObject({ path: '/v1/chat/completions', query: 'x=1', body: '{}' })
   })
 
-  it('refuse an endpoint that is no path of the gateway', () => {
+  it('reject an endpoint that is not a path of the gateway', () => {
     const gateway = new StandInGateway()
 
     expect(() => nextHandlers(gateway, { endpoint: '/chat' })).toThrow(

@@ -147,7 +147,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     client.leave()
   })
 
-  it.each(['/v1/silent', '/v1/hang'])('hears each time that the caller left (%s)', async (path) => {
+  it.each(['/v1/silent', '/v1/hang'])('notices each disconnect of the caller (%s)', async (path) => {
     for (let round = 0; round < 5; round++) {
       const client = await RawClient.open(mounted.port)
       const handled = gateway.next('handled')
@@ -162,7 +162,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     expect(gateway.left).toEqual(Array(5).fill(path))
   })
 
-  it('hears of a caller who leaves in the middle of a stream under backpressure, once', async () => {
+  it('notices a disconnect in the middle of a stream under backpressure, once', async () => {
     const client = await RawClient.open(mounted.port)
     client.socket.pause()
     const full = gateway.next('full')
@@ -191,7 +191,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     expect(gateway.left).toEqual([])
   })
 
-  it('fails the body with "aborted" when the caller leaves in the middle of it', async () => {
+  it('fails the body with "aborted" if the caller disconnects in the middle of it', async () => {
     const client = await RawClient.open(mounted.port)
     const handled = gateway.next('handled')
     client.send('POST', '/ai/v1/x', ['content-length: 100', 'content-type: text/plain'], 'only this')

@@ -183,7 +183,7 @@ describe.each([
         request.on('end', () => next())
       })
       app.use((request: ExpressRequest & { body?: unknown }, _response: ServerResponse, next: () => void) => {
-        // What body-parser of Express 4 does with a content type that is not its own.
+        // Effect of Express 4's body-parser on an unsupported content type.
         request.body = request.body ?? {}
         next()
       })

@@ -196,7 +196,7 @@ describe('fastifyGateway', () => {
       expect(await echo(`${origin}/ops`, 'POST')).toBe('POST /')
     })
 
-    it("stays the app's where Fastify does not tell which routes there are", async () => {
+    it("stays the app's if Fastify does not list its routes", async () => {
       app.get('/ops', async () => 'the app')
       await app.register(
         async (scope) => {
@@ -211,7 +211,7 @@ describe('fastifyGateway', () => {
       expect(await echo(`${origin}/ops/a`)).toBe('GET /a')
     })
 
-    it('is served beside a CORS plugin, at a nested prefix, and under one with parameters', async () => {
+    it('is served together with a CORS plugin, at a nested prefix, and under one with parameters', async () => {
       await app.register(cors)
       await app.register(
         async (scope) => {
@@ -304,7 +304,7 @@ describe('onSend hooks', () => {
     expect(sent).toEqual([{ url: '/ai/v1/stream', payload: '[object Object]' }])
   })
 
-  it('that fail are answered by the app, once', async () => {
+  it('are answered by the app, once, if they fail', async () => {
     const failing = fastify()
     failing.addHook('onSend', async (request) => {
       if (request.url.startsWith('/ai')) throw new Error('the plugin failed')
@@ -376,7 +376,7 @@ describe('onSend hooks of a stream', () => {
     expect((await flood.arrayBuffer()).byteLength).toBe(64 * 1024 * 1024)
   })
 
-  it('that fail are answered by the app, and the gateway sees the caller leave', async () => {
+  it('are answered by the app if they fail, and the gateway sees a disconnect', async () => {
     const origin = await start(async (request) => {
       if (request.url.endsWith('/v1/hang')) throw new Error('the plugin failed')
     })

@@ -148,7 +148,7 @@ describe('fetchHandler', () => {
     expect(gateway.left).toEqual(['/v1/silent'])
   })
 
-  it('tells at once of a caller who had left before', async () => {
+  it('reports immediately that a caller had already disconnected', async () => {
     const gateway = new StandInGateway()
 
     const response = await fetchHandler(gateway)(

@@ -82,7 +82,7 @@ describe('the memory of an answer', () => {
     client.leave()
   })
 
-  it('is not touched by a caller who leaves in the middle', async () => {
+  it('is not touched if a caller disconnects in the middle', async () => {
     const given = pieces()
     const closed: Promise<unknown>[] = []
     const handler = nodeHandler(sending(given, true))

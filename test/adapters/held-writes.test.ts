@@ -80,7 +80,7 @@ describe('what is written within a turn of the event loop', () => {
     expect(await call.client.ended()).toContain('data: {"error":{}}\n\n')
   })
 
-  it('is sent at once where middleware stands between response and socket', async () => {
+  it('is sent immediately if there is middleware between response and socket', async () => {
     const written: unknown[] = []
     const call = await begun((response) => {
       const write = response.write.bind(response)
@@ -121,7 +121,7 @@ describe('whole answers of a turn', () => {
     await first?.close()
   })
 
-  it('are not there before its end, and are no answer to a caller who has left', async () => {
+  it('are not sent before its end, and not to a disconnected caller', async () => {
     const call = await begun()
     ending('{"ok":true}')(call.sink)
 

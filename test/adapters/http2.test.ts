@@ -126,7 +126,7 @@ describe.each(Object.entries(MOUNTS))('the gateway over HTTP/2 in %s', (_name, m
     expect([status, (JSON.parse(text) as EchoAnswer).failure]).toEqual([413, 'too_large'])
   })
 
-  it('streams, and hears of a caller who leaves', async () => {
+  it('streams, and notices a disconnect', async () => {
     await serve(gateway)
 
     expect((await answerTo(open('GET', '/v1/stream'))).text).toBe('data: one\n\ndata: zwei – ünï\n\ndata: [DONE]\n\n')

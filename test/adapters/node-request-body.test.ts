@@ -63,7 +63,7 @@ describe('discardRequest', () => {
     expect([callsBefore, done.mock.calls.length]).toEqual([0, 1])
   })
 
-  it('is done when the caller leaves', async () => {
+  it('ends when the caller disconnects', async () => {
     const done = vi.fn()
     const request = new Readable({ read: () => undefined })
     discardRequest(request, done)
@@ -93,7 +93,7 @@ describe('parsedBodyBytes', () => {
     ['a null', null, 'application/json', 'null'],
     ['an empty object', {}, 'application/json', '{}'],
     ['a flat form', { a: 'x y', b: ['1', '2'] }, 'application/x-www-form-urlencoded', 'a=x+y&b=1&b=2'],
-  ])('writes %s anew', (_what, body, contentType, expected) => {
+  ])('serializes %s again', (_what, body, contentType, expected) => {
     expect(text(parsedBodyBytes(body, contentType))).toBe(expected)
   })
 

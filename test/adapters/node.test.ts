@@ -38,7 +38,7 @@ describe('nodeHandler', () => {
     expect(await echo('/v1/models')).toMatchObject({ path: '/' })
   })
 
-  it('tells which requests are its own, for the fast mount beside a framework', async () => {
+  it('identifies its own requests, for the fast mount next to a framework', async () => {
     const ai = nodeHandler(new StandInGateway(), { basePath: '/ai' })
     const app = (_request: IncomingMessage, response: ServerResponse): void => {
       response.end('the app')
@@ -187,7 +187,7 @@ describe('nodeHandler', () => {
     expect(response.headers.get('content-type')).toBe('application/json')
   })
 
-  it('hears of a caller who leaves while an earlier pipelined answer is still open', async () => {
+  it('notices a disconnect while an earlier pipelined answer is still open', async () => {
     const gateway = new StandInGateway()
     mounted = await listen(nodeHandler(gateway))
     const client = await RawClient.open(mounted.port)
@@ -203,7 +203,7 @@ describe('nodeHandler', () => {
     expect([...gateway.left].sort()).toEqual(['/v1/hang', '/v1/silent'])
   })
 
-  it('hears of a caller who only closes its sending side', async () => {
+  it('notices a caller that closes only its sending side', async () => {
     const gateway = new StandInGateway()
     mounted = await listen(nodeHandler(gateway))
     const client = await RawClient.open(mounted.port)
@@ -216,7 +216,7 @@ describe('nodeHandler', () => {
     expect(await left).toBe(true)
   })
 
-  it('tells at once when the caller had left before anybody listened, and ignores what is written then', async () => {
+  it('reports immediately that the caller had disconnected before anybody listened, and ignores later writes', async () => {
     const outcome = deferred<unknown[]>()
     const gateway = handling((_request, sink) => {
       sink.onClose(() => {
@@ -282,7 +282,7 @@ describe('nodeHandler', () => {
     expect(gateway.left).toEqual([])
   })
 
-  it('an error on the response does not end the process, and the gateway hears of it', async () => {
+  it('reports an error on the response to the gateway, and does not end the process', async () => {
     const gateway = new StandInGateway()
     const ai = nodeHandler(gateway)
     mounted = await listen((request, response) => {

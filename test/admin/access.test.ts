@@ -44,7 +44,7 @@ describe('without an operator', () => {
     ).toThrow(/the scope "all" is unknown/)
   })
 
-  test('every route and the document are closed, and nothing about routes is told', async () => {
+  test('closes every route and the document, and reveals nothing about routes', async () => {
     const { admin: url } = await admin()
     const answers: string[] = []
     for (const { method, path } of [
@@ -99,7 +99,7 @@ describe('wrong keys', () => {
     expect((await wrong()).status).toBe(401)
   })
 
-  test('of one address do not limit another', async () => {
+  test('limit only the address that sent them', async () => {
     const clock = fakeClock()
     const { ask } = await admin({}, { clock, clientAddress: forwardedAddress(['127.0.0.1', '::1']) })
     const wrongFrom = async (forwarded: string) => {
@@ -114,7 +114,7 @@ describe('wrong keys', () => {
 })
 
 describe('scopes', () => {
-  test('of a key bound what it does, route by route', async () => {
+  test('limit a key route by route', async () => {
     const key = 'reader-key-0123456789abcdef'
     const { admin: url } = await admin(
       {},
@@ -166,7 +166,7 @@ describe('scopes', () => {
   })
 })
 
-test('a change that is refused before its body is read is told too', async () => {
+test('reports a change that is rejected before its body is read, too', async () => {
   const reader = 'reader-key-0123456789abcdef'
   const started = await admin(
     {},
@@ -193,7 +193,7 @@ test('a change that is refused before its body is read is told too', async () =>
   ])
 })
 
-test('a change in a compressed body is 415', async () => {
+test('answers a change in a compressed body with 415', async () => {
   const { admin: url } = await admin()
   const headers = { ...bearer(OPERATOR_KEY), 'content-type': 'application/json', 'content-encoding': 'gzip' }
   const response = await fetch(`${url}/accounts/acct_test/credits`, { method: 'POST', headers, body: '\u001f' })
@@ -225,7 +225,7 @@ describe("the host's own check", () => {
     ['a form with our header', { 'x-signalbox-console': '1', 'content-type': 'text/plain' }, 415],
     ['the same origin', { 'x-signalbox-console': '1', 'sec-fetch-site': 'same-origin' }, 200],
     ['a program', { 'x-signalbox-console': '1' }, 200],
-  ])('with a cookie, a change from %s', async (_name, headers, status) => {
+  ])('checks a change with a cookie from %s', async (_name, headers, status) => {
     const { admin: url, gateway } = await admin({}, { operatorKeys: [], authorize })
     await gateway.accounts.create({ id: 'acct_c' })
     const response = await rawPost(`${url}/accounts/acct_c/credits`, { ...session, ...headers }, DOLLAR)
@@ -280,7 +280,7 @@ describe("the host's own check", () => {
     expect(errors[0]).toMatchObject({ error: { message: reason } })
   })
 
-  test('that fails or is late refuses with 503, never opens', async () => {
+  test('rejects with 503 if it fails or is late, and never grants access', async () => {
     const failing = await admin(
       {},
       {
@@ -339,7 +339,7 @@ describe.each([
     expect(await gateway.keys.list('acct_i')).toHaveLength(1)
     expect(credited.body).toMatchObject({ balance: '2' })
     expect((await gateway.accounts.get('acct_i'))?.balance).toBe(2_000_000_000n)
-    // What is only sent again has changed nothing.
+    // A repeated request has changed nothing.
     expect(actions.map(({ action, status }) => [action, status])).toEqual([
       ['create_key', 200],
       ['create_key', 422],
@@ -347,7 +347,7 @@ describe.each([
     ])
   })
 
-  test('of many at once lets one through', async () => {
+  test('lets one of many concurrent changes through', async () => {
     const { ask, gateway } = await admin({ store: store() })
     await gateway.accounts.create({ id: 'acct_p' })
     const answers = await Promise.all(
@@ -374,7 +374,7 @@ describe.each([
     expect((await ask('POST', '/accounts/acct_b/credits', { amount: '1' })).status).toBe(200)
   })
 
-  test('of a change that failed may be used again', async () => {
+  test('may be used again after a failed change', async () => {
     const { ask, gateway } = await admin({ store: store() })
     const headers = { 'idempotency-key': 'k-3' }
     const failed = await ask('POST', '/accounts/acct_late/credits', { amount: '1' }, headers)
@@ -471,7 +471,7 @@ describe('bad input', () => {
     expect((await ask('POST', path, body)).body['error']).toMatchObject({ code: 'invalid_request', param })
   })
 
-  test('a body that is no JSON, too large, or nested too deep', async () => {
+  test('rejects a body that is not JSON, too large, or nested too deep', async () => {
     const { admin: url } = await admin()
     const send = async (body: string) =>
       (
@@ -530,7 +530,7 @@ describe.each(Object.entries(MOUNTS))('mounted in %s', (_name, mount) => {
   })
 })
 
-test('behind express.json() the body that the parser left is used', async () => {
+test('uses the body that express.json() has parsed', async () => {
   const { default: express } = await import('express')
   const { expressHandler } = await import('../../src/adapters/express.ts')
   const started = await startGateway()

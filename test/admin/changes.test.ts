@@ -73,7 +73,7 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     expect(statement.body).toMatchObject({ opening_balance: '0', closing_balance: '17.5' })
   })
 
-  test('refuses a key for an endpoint that there is not', async () => {
+  test('rejects a key for an unknown endpoint', async () => {
     const refused = await started.ask('POST', '/keys', { account: 'acct_test', endpoints: ['chatt'] })
 
     expect(refused.status).toBe(400)
@@ -83,7 +83,7 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     })
   })
 
-  test('takes a time in a body as a number too, as answers have it', async () => {
+  test('accepts a time in a body as a number too, as in answers', async () => {
     const expiresAtMs = Date.now() + 86_400_000
     const key = await started.ask('POST', '/keys', { account: TEST_ACCOUNT, expires_at: expiresAtMs })
     const credit = { amount: '0.01', expires_at: expiresAtMs }
@@ -324,7 +324,7 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
   })
 })
 
-test('tells who reads the secret that signs webhooks, or was refused it, and nothing of it', async () => {
+test('reports who reads the secret that signs webhooks, or was rejected, without the secret', async () => {
   const other = await startAdmin(
     {},
     {

@@ -31,7 +31,7 @@ describe.each(ADMIN_STORES)('what operators read by the admin API on %s', (_name
   })
   afterAll(() => started.close())
 
-  test('tells the operator who he is', async () => {
+  test('returns the signed-in operator', async () => {
     const { body } = await started.ask('GET', '/session')
 
     expect(body).toMatchObject({ operator: 'ops', can: ['read', 'write', 'money', 'play', 'content'], billing: 'on' })
@@ -152,7 +152,7 @@ describe.each(ADMIN_STORES)('what operators read by the admin API on %s', (_name
     ])
   })
 
-  test('shows the one attempt of a plain call as long as the call, and none where no vendor was asked', async () => {
+  test('shows the one attempt of a plain call as long as the call, and none if no vendor was called', async () => {
     const response = await started.post('/v1/chat/completions', chatBody('chat-relayed', 'hello'))
     await started.ended(response)
     const found = await started.ask('GET', `/requests/${response.headers.get('x-request-id')}`)
@@ -303,7 +303,7 @@ test('is found below a mount that has a version in its path too, and an account 
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 404])
 })
 
-test('the top accounts are told where more accounts were active than an answer has rows', async () => {
+test('reports the top accounts if more accounts were active than an answer has rows', async () => {
   const store = memoryStore({ maxUsageRecords: 20_000 })
   const admin = await startAdmin({ store })
   await store.usage!.write(

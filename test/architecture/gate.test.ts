@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), 'signalbox-gate-'))
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** What the gate counts for a report with one file per list of test statuses. */
+/** Counts of the gate for a report with one file per list of test statuses. */
 function counted(files: { status: string; tests: string[] }[] | undefined, exitStatus: number): string {
   const path = join(folder, files === undefined ? 'missing.json' : 'report.json')
   const testResults = files?.map(({ status, tests }) => ({

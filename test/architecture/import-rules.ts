@@ -108,7 +108,7 @@ const SHARED_BY_ENDPOINTS = new Set([
   ],
 ])
 
-/** Imports of one endpoint's own folder by code that serves all endpoints; it may import the contracts beside the folders. */
+/** Imports of one endpoint's own folder by code that serves all endpoints, which may import only the contracts next to the folders. */
 export function endpointRoomImports(tree: SourceTree): string[] {
   const offences: string[] = []
   for (const [path, text] of tree) {
@@ -150,7 +150,7 @@ export function unresolvedImports(tree: SourceTree): string[] {
   const offences: string[] = []
   for (const [path, text] of tree) {
     for (const { specifier, target } of importsOf(path, text)) {
-      // Data is imported too, and stands in no tree of sources.
+      // Data is imported too, and is in no tree of sources.
       if (target?.endsWith('.json') === true && existsSync(`src/${target}`)) continue
       if (target !== undefined && !tree.has(target)) offences.push(`${path}: no such file: ${specifier}`)
     }

@@ -14,7 +14,7 @@ const testFiles = ['test', 'bench/checks'].flatMap((folder) =>
     .filter((path) => /\.(?:test|check)\.ts$/.test(path)),
 )
 
-/** Does a pattern of the configuration, a path or one with a folder and anything below it in it, name this file? */
+/** Whether a pattern of the configuration, a path or one with a folder and anything below it, matches this file. */
 function names(pattern: string, path: string): boolean {
   const [head = '', tail] = pattern.split('**/*')
   return tail === undefined ? pattern === path : path.startsWith(head) && path.endsWith(tail)

@@ -5,7 +5,7 @@ const MAX_LINES = 800
 const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'types', 'misc']
 const FRAMEWORKS = ['express', 'fastify', 'hono', 'nextjs']
 
-/** Folders of `vendors/` that are no vendor: shared code, and servers as data. */
+/** Folders of `vendors/` other than vendors: shared code, and servers as data. */
 const NO_VENDORS = ['shared', 'presets']
 
 /** Ids of the vendors: their folders. */
@@ -49,7 +49,7 @@ export function namesInSharedCode(tree: SourceTree): string[] {
   return offences
 }
 
-/** What runs in a process that serves requests to models. */
+/** Matches code that runs in a process that serves requests to models. */
 const IS_SERVING = /^(?!cli\/|client\/|console\/|testing\/)/
 
 /** Only such text is parsed, as parsing takes nearly all of the time. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix, sep } from 'node:path'
 import ts from 'typescript'
 
-/** Paths below the root, with `/`, and what stands in each file. */
+/** Contents of files by their path below the root, with `/`. */
 export type SourceTree = ReadonlyMap<string, string>
 
 /** Reads every TypeScript file below a folder, those with JSX too. */
@@ -20,7 +20,7 @@ export interface SourceImport {
   readonly specifier: string
   /** Path of the file it names within the tree; undefined for packages. */
   readonly target: string | undefined
-  /** True when nothing of it is left at run time. */
+  /** Whether none of the import remains at run time. */
   readonly isTypeOnly: boolean
 }
 

@@ -1,10 +1,10 @@
-// How far one must read: sizes of the files of src, and for three requests the files whose functions run, and how often the
-// next function to be entered stands in another file than the one before (a hop).
+// How far one must read: sizes of the files of src, and for three requests the files whose functions run, and how often the next
+// function to be entered is in another file than the one before (a hop).
 //
-//   node test/architecture/walks.mjs [root of a checkout]
+//  node test/architecture/walks.mjs [root of a checkout]
 //
 // Every function of src notes its file when it is entered. A request is sent once to warm up, then once to be measured: from
-// `gateway.fetch` until its answer has been read and its end was told. The vendor is a transport of this script.
+// `gateway.fetch` until its answer has been read and its end was reported. The vendor is a transport of this script.
 import { EventEmitter, once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, relative, resolve } from 'node:path'

@@ -35,7 +35,7 @@ test('versions of Node are a list of majors, in their order', () => {
   expect(readMajors('20, 22, 24')).toEqual([20, 22, 24])
 })
 
-test.each(['', '20,', 'lts', '20.1', '020', '20,20', '-20'])('%j is no list of versions', (text) => {
+test.each(['', '20,', 'lts', '20.1', '020', '20,20', '-20'])('rejects %j as a list of versions', (text) => {
   expect(() => readMajors(text)).toThrow(TypeError)
 })
 

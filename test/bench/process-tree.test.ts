@@ -62,7 +62,7 @@ test('a tick too many of the main thread makes no helper work less than nothing'
   })
 })
 
-test('where threads cannot be read only the whole is told, and a database is told apart', () => {
+test('reports only the total if threads cannot be read, and distinguishes a database', () => {
   const used = usedBetween({ cpu: 1_000, server: 5_000 }, { cpu: 3_000, server: 9_000 })
 
   expect(used).toEqual({ cpuMicroseconds: 2_000, serverMicroseconds: 4_000 })

@@ -61,7 +61,7 @@ test('a peer that answers wrong once gets no number, takes no further turn, and 
   expect(finished.sort()).toEqual(['floor', 'peer'])
 })
 
-test('a proxy of ours that answers wrong ends the run', async () => {
+test("ends the run if the benchmark's proxy answers wrong", async () => {
   const { run } = bench([floor, { ...ours, costs: ['no usage'] }])
 
   await expect(run()).rejects.toThrow('no usage')

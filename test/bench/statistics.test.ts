@@ -39,7 +39,7 @@ test('a target is passed up to its value, and a goal is named where it is strict
   expect(verdict(1.4, { target: 1.5, goal: 1.3, sign: '×' })).toBe('≤ 1.5 ×: pass; goal 1.3: not yet')
 })
 
-test('a proxy is held against the target of its version of Node, and where it has none against that of the scenario', () => {
+test('compares a proxy with the target of its version of Node, or with that of the scenario if there is none', () => {
   const scenario = { target: 1.7, goal: 1.5, targets: { ours: { 24: { target: 1.35, goal: 1.2 } } } }
 
   expect(targetOf(scenario, { proxy: 'ours', node: '24.21.0' })).toEqual({ target: 1.35, goal: 1.2 })

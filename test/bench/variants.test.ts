@@ -67,7 +67,7 @@ function bench(
   return { starts, suite, run }
 }
 
-test('a proxy has a variant for each Node, ours for each build too, and what is no Node program only one', () => {
+test('has a variant of a proxy per Node, of signalbox also per build, and only one of other programs', () => {
   const variants: readonly Variant[] = variantsOf([floor, ours, server], { nodes: [node20, node24], revision })
 
   expect(variants.map(({ name, node, build }) => [name, node?.version, build?.title])).toEqual([

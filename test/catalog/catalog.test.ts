@@ -111,7 +111,7 @@ describe('createCatalog', () => {
   })
 })
 
-describe('models of vendors beside rows', () => {
+describe('models of vendors without rows', () => {
   const offered = [chatModel('five', { vendor: 'cloud' }), chatModel('six', { vendor: 'cloud' })].map((row) =>
     defineModel(row),
   )
@@ -126,7 +126,7 @@ describe('models of vendors beside rows', () => {
     [['maker', 'cloud'], 'gp-5'],
     [['cloud'], 'five'],
     [[], 'gp-5'],
-  ])('with keys for %j an alias of a row leads to %s', (configured, id) => {
+  ])('resolves an alias of a row with keys for %j to %s', (configured, id) => {
     expect(createCatalog([row], sourceWith(...configured)).find('five')?.id).toBe(id)
   })
 

@@ -91,7 +91,7 @@ describe('signalbox accounts update', () => {
     ])
   })
 
-  test('takes away what is none, and create takes the same settings', async () => {
+  test('removes a value with none, and create accepts the same settings', async () => {
     const made = await json('create', '--id', 'acct_one', ...SETTINGS)
     const none = ['--name', 'none', '--plan', 'none', '--billing', 'none', '--credit-limit', 'none', '--cap', 'none']
 

@@ -115,8 +115,8 @@ describe('signalbox catalog update', () => {
     const lines = await update(file('api.json', publicCatalog({ 'gpt-9': chat, 'gpt *': chat, 'all*': chat })))
 
     expect(read('models.json').map(({ id }: { id: string }) => id)).toEqual(['gpt-9'])
-    expect(lines).toContain('! "gpt *" is no id that a row can have; left out')
-    expect(lines).toContain('! "all*" is no id that a row can have; left out')
+    expect(lines).toContain('! "gpt *" cannot be the id of a row; omitted')
+    expect(lines).toContain('! "all*" cannot be the id of a row; omitted')
     await expect(update(file('other.json', { sample_spec: { mode: 'chat' } }))).rejects.toThrow(
       'has no models of the configured vendors (openai)',
     )

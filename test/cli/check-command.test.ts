@@ -279,7 +279,7 @@ describe('check, of the settings', () => {
 
     expect(isGood).toBe(true)
     expect(checks.filter(({ name }) => name === 'configuration')).toMatchObject([
-      { status: 'warning', message: 'SIGNALBOX_LIMIT is no setting; did you mean SIGNALBOX_LIMITS?' },
+      { status: 'warning', message: 'SIGNALBOX_LIMIT is not a setting; did you mean SIGNALBOX_LIMITS?' },
       { status: 'ok' },
     ])
   })
@@ -294,7 +294,7 @@ describe('check, of the settings', () => {
     const option = await check(openai(), '--config', config)
 
     expect(flag.of('configuration')).toMatchObject({ status: 'failed', message: '--port: "many" is not a port' })
-    expect(file.of('configuration')?.message).toContain('there is no member "prot"; did you mean port?')
+    expect(file.of('configuration')?.message).toContain('unknown member "prot"; did you mean port?')
     expect(option.of('configuration')?.message).toContain('unpricedFeatures must be a list')
     expect(option.of('vendor openai')?.status).toBe('ok')
   })

@@ -10,7 +10,7 @@ import { runCommand } from './support/run-command.ts'
 const help = async (...words: string[]): Promise<string> => (await runCommand([...words, '--help'], {})).join('\n')
 
 describe('the help', () => {
-  test('of serve and of check has each setting once, with its flag and its variable', async () => {
+  test('lists each setting of serve and of check once, with its flag and its variable', async () => {
     for (const command of ['serve', 'check']) {
       const text = await help(command)
 
@@ -36,7 +36,7 @@ describe('the help', () => {
     for (const action of actions) expect(await help(...action.split(' '))).toContain(`Usage: signalbox ${action}`)
   })
 
-  test('of a command tells the options of all its actions once', async () => {
+  test('lists the options of all actions of a command once', async () => {
     const text = await help('holds')
 
     expect(text).toMatch(/^Options of every action:\n {2}--store STORE .*\n {2}--json /m)
@@ -57,7 +57,7 @@ describe('words that are not understood', () => {
     [['holds', 'settle', 'hold_1'], 'the amount is missing; see signalbox holds settle --help'],
     [['accounts', 'credit', 'a', '5', '6'], 'unexpected argument "6"; see signalbox accounts credit --help'],
     [['accounts', 'credit', 'a', '-5'], '-5: must not be negative'],
-  ])('%j are answered in words of ours', async (words, message) => {
+  ])("answers %j with the command line's own message", async (words, message) => {
     await expect(runCommand(words, {})).rejects.toThrow(message)
   })
 

@@ -43,7 +43,7 @@ describe('a configuration', () => {
     expect(environment).toMatchObject({ PORT: '3', HOST: '10.0.0.2', SIGNALBOX_TIER: 'free', SIGNALBOX_LOG: 'json' })
   })
 
-  test('has a flag for every variable that is no secret, and none for those', () => {
+  test('has a flag for every variable that is not secret, and none for the others', () => {
     const settings = SETTINGS.filter(({ flag }) => flag === undefined).map(({ variable }) => variable)
     expect(settings).toEqual(['SIGNALBOX_API_KEYS', 'SIGNALBOX_OPERATOR_KEY', 'SIGNALBOX_WEBHOOK_SECRET'])
     for (const { variable, flag, isSecret } of VENDOR_VARIABLES) {
@@ -227,16 +227,16 @@ describe('the configuration file', () => {
   })
 
   test.each<[string, unknown, string]>([
-    ['json', { prot: 1 }, 'signalbox.config.json: there is no member "prot"; did you mean port?'],
+    ['json', { prot: 1 }, 'signalbox.config.json: unknown member "prot"; did you mean port?'],
     [
       'json',
       { limits: { perkey: {} } },
-      'signalbox.config.json: limits: there is no member "perkey"; did you mean perKey?',
+      'signalbox.config.json: limits: unknown member "perkey"; did you mean perKey?',
     ],
     [
       'json',
       { gateway: { routing: { hegde: { afterMs: 1 } } } },
-      'signalbox.config.json: gateway.routing: there is no member "hegde"; did you mean hedge?',
+      'signalbox.config.json: gateway.routing: unknown member "hegde"; did you mean hedge?',
     ],
     ['json', { port: 70_000 }, 'signalbox.config.json: port: '],
     ['json', { billing: 'post' }, 'signalbox.config.json: billing: '],
@@ -290,12 +290,10 @@ describe('the configuration file', () => {
       }
     }
 
-    expect(refused()).toBe(
-      'signalbox.config.json: vendors: openai: there is no member "baseUrl"; did you mean baseURL?',
-    )
+    expect(refused()).toBe('signalbox.config.json: vendors: openai: unknown member "baseUrl"; did you mean baseURL?')
   })
 
-  test('that is named and not there, and two that are there, are refused', async () => {
+  test('is rejected if the named file is missing, or if there are two', async () => {
     await expect(read({}, { config: 'elsewhere.json' })).rejects.toThrow('elsewhere.json cannot be read (ENOENT)')
     await expect(read({}, { config: 'elsewhere.mjs' })).rejects.toThrow('elsewhere.mjs cannot be read (ENOENT)')
     await expect(read({}, { config: 'config.yaml' })).rejects.toThrow('config.yaml must end with .json, .mjs or .js')

@@ -45,7 +45,7 @@ test('serve gives the proxy to vendors that are not excepted', () => {
   expect(vendors.get('anthropic')?.egress).toBeUndefined()
 })
 
-// Should the environment of the process be read, a profile that is not there ends the search before a metadata server is asked.
+// If the environment of the process is read, a missing profile ends the search before a metadata server is called.
 beforeEach(() => {
   vi.stubEnv('AWS_PROFILE', 'not-there')
   vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/not-there')

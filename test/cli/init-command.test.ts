@@ -114,7 +114,7 @@ describe('signalbox init', () => {
     expect(JSON.parse(readFileSync(path(), 'utf8'))).toMatchObject({ port: 8787 })
   })
 
-  test('writes no second file beside one that serve would read as well', async () => {
+  test('writes no second file next to one that serve would read as well', async () => {
     writeFileSync(path('signalbox.config.mjs'), 'export default {}')
 
     await expect(init({ OPENAI_API_KEY: CANARY }, '--force')).rejects.toThrow('signalbox.config.mjs is here')

@@ -68,7 +68,7 @@ describe('signalbox keys create', () => {
     expect((await json('list')).data).toEqual([stored])
   })
 
-  test('takes the scope of batches beside those of endpoints', async () => {
+  test('accepts the scope of batches in addition to those of endpoints', async () => {
     expect((await create('--endpoints', 'batches,chat'))['endpoints']).toEqual(['batches', 'chat'])
   })
 

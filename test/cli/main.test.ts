@@ -126,7 +126,7 @@ describe('the command line', () => {
     [['serve', '--sandbox=1'], '--sandbox takes no value'],
     [['keys'], 'keys: say create, list, revoke or rotate; see signalbox --help'],
     [['keys', 'list'], 'SIGNALBOX_STORE: there is no database sqlite:signalbox.db'],
-  ])('ends with 1 and one line for %j', async (words, message) => {
+  ])('exits with status 1 and one line for %j', async (words, message) => {
     const { exitCode, stdout, stderr } = await command.run(words)
 
     expect([exitCode, stdout]).toEqual([1, ''])
@@ -134,7 +134,7 @@ describe('the command line', () => {
     expect(stderr).toContain(message)
   })
 
-  test('ends with 1 and one line for a setting that serve cannot use', async () => {
+  test('exits with status 1 and one line for a setting that serve cannot use', async () => {
     const { exitCode, stderr } = await command.run(['serve'], { SIGNALBOX_LIMITS: 'rpm=none' })
 
     expect(exitCode).toBe(1)
@@ -258,7 +258,7 @@ describe('the package with its dependencies alone, as npx leaves it', () => {
   test.each([
     [{ SIGNALBOX_STORE: 'postgres://db.example/money' }, 'store', 'npm install pg'],
     [{ SIGNALBOX_STORE: 'memory:', REDIS_URL: 'redis://cache.example' }, 'redis', 'npm install ioredis'],
-  ])('check names the package that %j needs, and ends with 1', async (environment, name, remedy) => {
+  ])('names the package that %j needs in check, and exits with status 1', async (environment, name, remedy) => {
     const given = { ...environment, OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'http://127.0.0.1:1' }
     const { exitCode, stdout, stderr } = await bare.run(['check', '--json'], given)
 

@@ -31,7 +31,7 @@ const post = (path: string, body: object): Promise<Response> =>
     body: JSON.stringify(body),
   })
 
-describe('with one key of OpenAI and no file, serve answers', () => {
+describe('serve with one key of OpenAI and no file', () => {
   test('after it has said that the vendor is configured, and which key to use', () => {
     expect(server.lines.join('\n')).toContain('openai (configured)')
     expect(key).toMatch(/^sk-/)
@@ -76,14 +76,14 @@ describe('with one key of OpenAI and no file, serve answers', () => {
     expect(bytes.subarray(0, 4).toString()).toBe('RIFF')
   })
 
-  test('a picture by gpt-image-2', async () => {
+  test('answers an image by gpt-image-2', async () => {
     const answer = await post('/v1/images/generations', { model: 'gpt-image-2', prompt: 'a boat', quality: 'low' })
     const { data } = (await answer.json()) as { data: { b64_json: string }[] }
 
     expect(Buffer.from(data[0]!.b64_json, 'base64').subarray(1, 4).toString()).toBe('PNG')
   })
 
-  test('and lists what may be asked for', async () => {
+  test('lists the available models', async () => {
     const answer = await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
     const { data } = (await answer.json()) as { data: { id: string; available: boolean }[] }
     const ids = data.filter(({ available }) => available).map(({ id }) => id)
@@ -91,7 +91,7 @@ describe('with one key of OpenAI and no file, serve answers', () => {
     expect(ids).toEqual(expect.arrayContaining(['gpt-4o', 'text-embedding-3-small', 'tts-1']))
   })
 
-  test('with nothing in its folder but the store that it made itself', () => {
+  test('writes only the store into its folder', () => {
     const made = readdirSync(command.folder).filter((name) => !filesBefore.includes(name))
 
     expect(made.length).toBeGreaterThan(0)

@@ -43,7 +43,7 @@ test('a package that is not installed is named with the setting that asks for it
 
   await expect(load).rejects.toThrow(
     new SettingError(
-      'REDIS_URL: needs the package a-package-nobody-has-installed; install it beside signalbox (npm install a-package-nobody-has-installed)',
+      'REDIS_URL: needs the package a-package-nobody-has-installed; install it next to signalbox (npm install a-package-nobody-has-installed)',
     ),
   )
 })

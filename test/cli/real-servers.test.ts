@@ -66,7 +66,7 @@ describe.skipIf(redis.missing !== undefined)('servers with one REDIS_URL', () =>
   })
 })
 
-/** What `signalbox check --json` says of a part. */
+/** Result of `signalbox check --json` for one part. */
 async function checked(name: string, environment: Record<string, string>): Promise<unknown> {
   const given = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'http://127.0.0.1:1', ...environment }
   const { stdout } = await command.run(['check', '--json'], given)

@@ -49,7 +49,7 @@ test('npm start prints the address of the console with its key, and there is som
   const prices = await ask('/admin/v1/prices', key)
   const shop = await ask('/admin/v1/accounts/acct_shop/spending', key)
 
-  // Who reads of failed calls before anything else has read that they are meant.
+  // The first line explains that the failed calls are intended.
   const calls = logged.filter((line) => !line.includes('the catalog of models'))
   expect(calls.findIndex((line) => line.includes('fail on purpose'))).toBe(0)
   expect(logged).toContain('a vendor call failed')
@@ -120,7 +120,7 @@ test('without --console there is neither page nor admin API', async () => {
   expect((await fetch(`${running?.url}/admin/v1/session`)).status).toBe(404)
 })
 
-test('with an operator key the metrics are at /metrics, for the operator alone', async () => {
+test('serves metrics at /metrics with an operator key, only for the operator', async () => {
   const key = 'operator-key-0123456789abcdef'
   await start({ SIGNALBOX_OPERATOR_KEY: key }, { serveConsole: false })
   const unknown = await fetch(`${running?.url}/v1/chat/completions`, { method: 'POST' })
@@ -154,7 +154,7 @@ test('wrong operator keys of one client behind a proxy are limited over all door
   expect(await statusesOf('wrong', '198.51.100.8')).toEqual([401, 401, 401])
 })
 
-test('a trusted proxy that is no address stops the start', async () => {
+test('does not start with a trusted proxy that is not an address', async () => {
   await expect(start({ SIGNALBOX_TRUST_PROXY: 'loopback' })).rejects.toThrow(
     'SIGNALBOX_TRUST_PROXY: "loopback" is neither an IP address nor a block such as 10.0.0.0/8',
   )

@@ -62,7 +62,7 @@ async function listening(answer: (response: import('node:http').ServerResponse) 
   return `http://127.0.0.1:${(vendor.address() as AddressInfo).port}`
 }
 
-/** Asks for an answer; gives status and request id. */
+/** Requests an answer, and returns status and request id. */
 async function ask(isStream = false): Promise<{ status: number; requestId: string | null }> {
   const response = await fetch(`${running?.url}/v1/chat/completions`, {
     method: 'POST',
@@ -84,8 +84,8 @@ test('a variable whose name is nearly that of a setting is a line, and no other 
   }
   await start('http://127.0.0.1:9', { SIGNALBOX_LIMIT: 'rpm=5', ...others })
 
-  const message = 'SIGNALBOX_LIMIT is no setting; did you mean SIGNALBOX_LIMITS?'
-  expect(lines().filter((line) => /is no setting/.test(String(line['message'])))).toEqual([
+  const message = 'SIGNALBOX_LIMIT is not a setting; did you mean SIGNALBOX_LIMITS?'
+  expect(lines().filter((line) => /is not a setting/.test(String(line['message'])))).toEqual([
     expect.objectContaining({ level: 'warn', message }),
   ])
 })
@@ -129,7 +129,7 @@ test("a vendor's 500 is a line with its status, code, text and request id, witho
   expect(written.join('')).not.toContain(VENDOR_KEY)
 })
 
-test('a body that is no answer is a line that says so', async () => {
+test('logs a line for a body that is not an answer', async () => {
   const url = await listening((response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end('<html>maintenance</html>')

@@ -213,7 +213,7 @@ describe('the environment of serve', () => {
     expect(readServeSettings({ SIGNALBOX_SHUTDOWN_DELAY: '0s' }).shutdownDelayMs).toBe(0)
   })
 
-  test('may keep tasks for ever', () => {
+  test('may keep tasks indefinitely', () => {
     expect(readServeSettings({ SIGNALBOX_TASK_RETENTION: 'forever' }).taskRetentionDays).toBe(Number.POSITIVE_INFINITY)
   })
 
@@ -274,7 +274,7 @@ describe('servers of OpenAI’s dialect', () => {
     ])
   })
 
-  test('that a model names and that lack something say what to set', () => {
+  test('report what to set if a model names them and something is missing', () => {
     const [groq] = configuredVendors({}, undefined, new Set(['groq'])).slice(6)
 
     expect(groq).toMatchObject({ state: 'not configured', vendor: { apiKeys: [] } })
@@ -290,7 +290,7 @@ describe('servers of OpenAI’s dialect', () => {
     ])
   })
 
-  test('that a model names have stand-ins with --sandbox', () => {
+  test('have stand-ins with --sandbox if a model names them', () => {
     expect(found({}, 'http://127.0.0.1:9', ['groq', 'ollama'])).toEqual([
       ['groq', 'http://127.0.0.1:9', 'stand-in', 'stand-in'],
       ['ollama', 'http://127.0.0.1:9', 'stand-in', 'stand-in'],

@@ -26,7 +26,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Starts a server with stand-ins for all vendors; gives its lines. */
+/** Starts a server with stand-ins for all vendors, and returns its lines. */
 async function start(environment: Record<string, string>): Promise<string[]> {
   const lines: string[] = []
   running = await serve({
@@ -377,7 +377,7 @@ describe('prices of a server', () => {
     expect(balances).toEqual(['3', '1'])
   })
 
-  test('cannot be reloaded where there are none', async () => {
+  test('cannot be reloaded if there are no prices', async () => {
     await start({ SIGNALBOX_API_KEYS: KEY })
 
     expect(running?.reloadPrices).toBeUndefined()

@@ -50,8 +50,8 @@ test('a bound of requests in progress, as data', async () => {
   expect((await first).choices).toHaveLength(1)
 })
 
-test('what the gateway refuses is told by its name in the file', async () => {
+test('reports an option that the gateway rejects by its name in the file', async () => {
   await expect(serve({ cache: { rules: [{ endpoints: ['poems'] }] } })).rejects.toThrow(
-    /^cache\.rules\[0\]\.endpoints: "poems" is none of chat/,
+    /^cache\.rules\[0\]\.endpoints: "poems" must be one of chat/,
   )
 })

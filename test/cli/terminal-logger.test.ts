@@ -36,7 +36,7 @@ describe('text', () => {
     )
   })
 
-  test('of others can neither end the line nor colour the terminal', () => {
+  test('cannot end the line or colour the terminal if it comes from outside', () => {
     const { logger, lines } = collector({ format: 'text' })
 
     logger.warn('a vendor call failed', { vendorMessage: 'one\nERROR two \u001b[31mred\u009b31m\u2028' })

@@ -99,7 +99,7 @@ test('usage --json gives sums with amounts as decimal dollars', async () => {
   ])
 })
 
-test('usage --top gives the rows that cost most, and refuses what is no count', async () => {
+test('returns the most expensive rows for usage --top, and rejects an invalid count', async () => {
   const { data } = await runForJson(['usage', ...RANGE, '--by', 'account', '--top', '1', '--limit', '1'], environment)
 
   expect(data).toMatchObject([{ account: ACCOUNT_ID, charged: '0.0045' }])
@@ -152,7 +152,7 @@ test('usage request shows one call by its id, with its tries', async () => {
   expect(await runCommand(['usage', 'records'], environment)).toEqual(
     expect.arrayContaining([expect.stringContaining('503 upstream_unavailable')]),
   )
-  // Ids of others do not tell a time; of a task the end is noted a moment later than the task has it.
+  // Ids from outside contain no time. The end of a task is recorded a moment later than in the task.
   await expect(runCommand(['usage', 'request', 'request_2'], environment)).rejects.toThrow('there is no record of')
   expect(await runForJson(['usage', 'request', 'request_2', '--ended-at', endedAt], environment)).toMatchObject({
     id: 'request_2',
@@ -167,7 +167,7 @@ test('usage verify and rebuild work on whole days', async () => {
   expect(data.map(({ requests }) => requests)).toEqual([1, 2])
 })
 
-test('usage verify ends with 1 where records, sums and journal differ', async () => {
+test('exits usage verify with status 1 if records, sums and journal differ', async () => {
   const verify = async (rest: readonly string[]) => {
     const told = { lines: [] as string[], failed: 0 }
     const print = (line: string) => void told.lines.push(line)

@@ -152,13 +152,13 @@ describe('SIGNALBOX_VENDORS', () => {
     [{ gpu: { type: 'vlm' } }, /gpu\.type: /],
     [{ gpu: { type: 'vllm', baseURL: 'nowhere' } }, /gpu\.baseURL: must be an http or https URL/],
     [{ two: { type: 'groq', keyVariable: 'NOT_THERE' } }, /NOT_THERE: is not set/],
-  ])('a mistake is told by its place: %j', (content, message) => {
+  ])('names the place of a mistake: %j', (content, message) => {
     expect(() => vendorsOf(content)).toThrow(SettingError)
     expect(() => vendorsOf(content)).toThrow(message)
   })
 })
 
-describe('by the environment alone', () => {
+describe('only the environment', () => {
   test('unknown models are sent to the vendors that SIGNALBOX_PASS_UNKNOWN_MODELS names', () => {
     const environment = { SIGNALBOX_PASS_UNKNOWN_MODELS: 'groq, openai', GROQ_API_KEY: 'k', ANTHROPIC_API_KEY: 'k' }
     const passing = configuredVendors(environment, undefined).filter(({ vendor }) => vendor.passUnknownModels === true)

@@ -30,7 +30,7 @@ async function json(...words: string[]): Promise<Record<string, unknown>> {
   return JSON.parse(line)
 }
 
-/** Uses the store beside the commands, as a gateway would. */
+/** Uses the store alongside the commands, as a gateway would. */
 async function withGatewayStore<Result>(use: (store: GatewayStore) => Promise<Result>): Promise<Result> {
   const store = sqliteStore({ path: join(folder, 'money.db') })
   await store.start()
@@ -193,7 +193,7 @@ describe('signalbox webhooks rotate-secret', () => {
     const newer = lines[0]?.replace(/^secret +/, '') ?? ''
     expect(checkWebhookSecret(newer)).toBe(newer)
     expect(lines[1]).toBe('account  acct_one')
-    expect(lines[2]).toMatch(/^older {4}sign beside it until \d{4}-\d\d-\d\dT/)
+    expect(lines[2]).toMatch(/^older {4}still sign until \d{4}-\d\d-\d\dT/)
     expect(await secretsAt(Date.now())).toEqual([newer, older])
     expect(await secretsAt(Date.now() + 86_400_000)).toEqual([newer])
   })
@@ -210,7 +210,7 @@ describe('signalbox webhooks rotate-secret', () => {
     expect(await secretsAt(Date.now() + 3_600_000)).toEqual([secret])
   })
 
-  test('lets the secret of the gateway sign beside the first one of an account', async () => {
+  test('lets the secret of the gateway sign together with the first one of an account', async () => {
     const general = `whsec_${Buffer.alloc(24, 9).toString('base64')}`
     environment['SIGNALBOX_WEBHOOK_SECRET'] = general
 

@@ -17,7 +17,7 @@ import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../su
 import { testPrices } from '../support/test-prices.ts'
 import { collected } from './stand-in.ts'
 
-/** What other tests pay, and a price for speech. */
+/** Prices of the other tests, and a price for speech. */
 const withSpeech: PriceFile = {
   currency: 'USD',
   prices: [...testPrices.prices, { model: 'qw3-tts-flash', meter: 'character', amount: '0.00001' }],
@@ -85,7 +85,7 @@ describe.each([
     expect(started.sandbox.aborted).toBe(1)
   })
 
-  test('makes pictures in the three shapes', async () => {
+  test('creates images in the three shapes', async () => {
     const client = open()
     const multimodal = await client.images.generate(image('qw-image-2.0').prompt('a boat').size('1664*928').build())
     const interaction = await client.images.generate(
@@ -131,7 +131,7 @@ describe.each([
     expect(stream.requestId).toMatch(/^req_/)
   })
 
-  test('stops the vendor when streamed pictures are aborted', async () => {
+  test('stops the vendor when streamed images are aborted', async () => {
     const stream = await open().images.generate({
       model: 'gp-image-2',
       prompt: '[[fault:pace=50]] a boat',
@@ -146,7 +146,7 @@ describe.each([
     expect(started.sandbox.aborted).toBe(1)
   })
 
-  test('edits pictures from blobs, files, bytes, buffers and paths, one or several', async () => {
+  test('edits images from blobs, files, bytes, buffers and paths, one or several', async () => {
     const client = open()
     const path = join(folder, 'boat.png')
     await writeFile(path, png('path'))

@@ -13,7 +13,7 @@ const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 const paths = (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)))
 const browser = paths.find((path) => existsSync(path))
 
-/** What the page does; it is bundled with the client and runs in the browser. */
+/** Script of the page. It is bundled with the client and runs in the browser. */
 const PAGE = `
 import { chat, embedding, imageEdit, video } from './src/client/builders/index.ts'
 import { createClient } from './src/client/index.ts'

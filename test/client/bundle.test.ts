@@ -13,7 +13,7 @@ interface Bundle {
   readonly externals: readonly string[]
 }
 
-/** What a browser would load for a line of code, minified and compressed. */
+/** Bundles a line of code as a browser would load it, minified and compressed. */
 async function bundle(code: string): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: code, resolveDir: '.', loader: 'ts' },
@@ -93,7 +93,7 @@ test.each([
   expect(inputs.some((path) => path.endsWith('src/core/errors.ts'))).toBe(true)
 })
 
-/** What the chunks of an entry import from elsewhere, with the package cut into chunks as it is built. */
+/** Returns the external imports in the chunks of an entry, with the package cut into chunks as it is built. */
 async function importsOfEntry(name: string): Promise<string[]> {
   if (typeof buildSettings !== 'function') throw new TypeError('the build settings are no function')
   const settings = await buildSettings({ format: 'esm' })

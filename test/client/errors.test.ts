@@ -47,10 +47,10 @@ describe('an error answer becomes the error that the gateway threw', () => {
     'upstream_timeout',
     'upstream_unavailable',
     'internal_error',
-  ] as const)('that is read back from the upstream style: %s', async (code) => {
+  ] as const)('restores %s from the upstream style', async (code) => {
     const cause = new CoreError(code)
     const body = JSON.parse(errorBody(cause, 'multimodal', 'req_1')) as Record<string, unknown>
-    // The style's own words alone, as from a gateway that writes no others beside them.
+    // Only the texts of the style, as from a gateway that adds no others.
     const { error: _ours, ...words } = body
 
     expect(await failureOf(json(words, cause.status))).toMatchObject({ code, status: cause.status })
@@ -80,7 +80,7 @@ describe('an error answer becomes the error that the gateway threw', () => {
   })
 
   test.each(['openai', 'multimodal', 'either'] as const)(
-    'with the seconds to wait, in the dialect %s',
+    'keeps the seconds to wait, in the dialect %s',
     async (dialect) => {
       const body = JSON.parse(errorBody(limited, dialect, 'req_3')) as unknown
       const error = await failureOf(json(body, 429, { 'retry-after': '7' }))
@@ -90,28 +90,25 @@ describe('an error answer becomes the error that the gateway threw', () => {
     },
   )
 
-  test('with a date to wait for, counted from now', async () => {
+  test('converts a date to wait for to seconds from now', async () => {
     const date = new Date(standIn.clock.now() + 30_000).toUTCString()
     const error = await failureOf(json({}, 503, { 'retry-after': date }))
 
     expect(error).toMatchObject({ code: 'upstream_unavailable', status: 503, retryAfterSeconds: 30 })
   })
 
-  test("with a vendor's own code beside the gateway's", async () => {
+  test("contains a vendor's own code in addition to the gateway's", async () => {
     const body = { error: { message: 'no', type: 'invalid_request_error', param: null, code: 'DataInspectionFailed' } }
     const error = await failureOf(json(body, 400))
 
     expect(error).toMatchObject({ code: 'upstream_rejected', publicCode: 'DataInspectionFailed' })
   })
 
-  test.each(['constructor', '__proto__', 'toString'])(
-    'and a code called %s is not looked up on objects',
-    async (code) => {
-      const error = await failureOf(() => new Response(`{"error":{"message":"no","code":"${code}"}}`, { status: 400 }))
+  test.each(['constructor', '__proto__', 'toString'])('does not look up a code called %s on objects', async (code) => {
+    const error = await failureOf(() => new Response(`{"error":{"message":"no","code":"${code}"}}`, { status: 400 }))
 
-      expect(error.code).toBe('upstream_rejected')
-    },
-  )
+    expect(error.code).toBe('upstream_rejected')
+  })
 
   test('even when a proxy in between answers with a page of its own', async () => {
     const error = await failureOf(() => new Response('<h1>Bad gateway</h1>', { status: 502 }))
@@ -120,7 +117,7 @@ describe('an error answer becomes the error that the gateway threw', () => {
     expect(error.message).toBe('HTTP 502, not from a gateway: Bad gateway')
   })
 
-  test('whose words are shown, and not its markup, nor all of it', async () => {
+  test('shows the text of a page without its markup, up to a limit', async () => {
     const page = `<head><style>b { color: red }</style></head><h1>Busy\n</h1>${'<b>word</b>'.repeat(10_000)}`
     const error = await failureOf(() => new Response(page, { status: 503 }))
 
@@ -128,14 +125,14 @@ describe('an error answer becomes the error that the gateway threw', () => {
     expect(error.message.length).toBeLessThan(300)
   })
 
-  test('with an empty body', async () => {
+  test('accepts an empty body', async () => {
     const error = await failureOf(() => new Response(null, { status: 504 }))
 
     expect(error).toMatchObject({ code: 'upstream_timeout', message: 'HTTP 504, not from a gateway' })
   })
 })
 
-test('an unreachable gateway is told by the same class, with the cause', async () => {
+test('reports an unreachable gateway with the same class, with the cause', async () => {
   const error = await failureOf(unreachable)
 
   expect(error).toMatchObject({ code: 'upstream_unavailable', retryable: true, requestId: undefined })
@@ -143,20 +140,20 @@ test('an unreachable gateway is told by the same class, with the cause', async (
   expect(error.cause).toBeInstanceOf(TypeError)
 })
 
-test('the reason is told that Node hides below its error', async () => {
+test('reports the reason that Node hides below its error', async () => {
   const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } }))
   const call = standIn.clientWith({ fetch, maxRetries: 0 }).models.list()
 
   await expect(call).rejects.toThrow('could not be reached: ECONNREFUSED.')
 })
 
-test('a list of models that is none is told', async () => {
+test('reports a malformed list of models', async () => {
   standIn.server.use(showing('/models', json({ ok: true })))
 
   await expect(standIn.client.models.list()).rejects.toThrow('The answer holds no list.')
 })
 
-test('an answer that breaks off is told from one that is no JSON', async () => {
+test('distinguishes an answer that breaks off from one that is not JSON', async () => {
   const body = () => {
     let isBegun = false
     return new ReadableStream({
@@ -173,7 +170,7 @@ test('an answer that breaks off is told from one that is no JSON', async () => {
   expect((await failureOf(cut)).message).toBe('The answer cannot be read as JSON.')
 })
 
-test('a successful answer that is no JSON is an error, with the id of the request', async () => {
+test('throws an error with the id of the request for a successful answer that is not JSON', async () => {
   const error = await failureOf(() => new Response('<h1>Welcome</h1>', { headers: { 'x-request-id': 'req_4' } }))
 
   expect(error).toMatchObject({ code: 'upstream_invalid_response', requestId: 'req_4' })
@@ -204,7 +201,7 @@ describe('a page in place of an answer says so, and asks about the base URL', ()
   })
 })
 
-describe('the id of the request stands on every error that a method throws, where there is one', () => {
+describe('every error of a method contains the id of the request, if there is one', () => {
   const withId = { 'x-request-id': 'req_5' }
 
   test('when the answer stops in the middle', async () => {
@@ -226,7 +223,7 @@ describe('the id of the request stands on every error that a method throws, wher
     await expect(call).rejects.toMatchObject({ requestId: 'req_5' })
   })
 
-  test('and is undefined, but of the same class, when a picture never left', async () => {
+  test('is undefined, but of the same class, if an image was never sent', async () => {
     const builtins = process.getBuiltinModule
     Object.defineProperty(process, 'getBuiltinModule', { value: undefined, configurable: true })
     try {

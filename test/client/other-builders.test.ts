@@ -42,7 +42,7 @@ function accept(body: { readonly model: string }): void {
 describe('moderation', () => {
   const draft = moderation('omni-moderation-latest').text('one', 'two')
 
-  test('writes texts as a list, and parts as soon as there is a picture', () => {
+  test('writes texts as a list, and parts as soon as there is an image', () => {
     expect(draft.build()).toEqual({ model: 'omni-moderation-latest', input: ['one', 'two'] })
     expect(draft.picture(PICTURE).build()).toEqual({
       model: 'omni-moderation-latest',

@@ -76,7 +76,7 @@ describe('vectors', () => {
     expect(answer.data[0]?.embedding).toEqual(Float32Array.of(0.5, -2))
   })
 
-  test.each([null, {}, { data: null }, 'text'])('that are missing in the answer %j are told', async (body) => {
+  test.each([null, {}, { data: null }, 'text'])('are reported if they are missing in the answer %j', async (body) => {
     standIn.server.use(answering('/embeddings', json(body, 200, { 'x-request-id': 'req_1' })))
 
     await expect(standIn.client.embeddings.create(EMBEDDING)).rejects.toMatchObject({
@@ -88,7 +88,7 @@ describe('vectors', () => {
   test.each([
     ['cut off', 'AAAA'],
     ['no base64', '*'],
-  ])('that are %s are refused', async (_name, embedding) => {
+  ])('are rejected if they are %s', async (_name, embedding) => {
     standIn.server.use(answering('/embeddings', vectors(embedding)))
     const call = standIn.client.embeddings.create({ ...EMBEDDING, encoding_format: 'base64' })
 
@@ -96,7 +96,7 @@ describe('vectors', () => {
   })
 })
 
-test('onResponse is told what the head says, and what it throws is thrown, once', async () => {
+test('passes the head to onResponse, and throws its error once', async () => {
   const headers = {
     'x-request-id': 'req_1',
     'x-signalbox-cost': '0.01',
@@ -164,10 +164,10 @@ test.each(['localhost', 'localhost:8787/v1', '/v1', undefined])('the base URL %s
   expect(make).toThrow(`baseURL: expected the address of a gateway, such as http://127.0.0.1:8787/v1; got ${baseURL}`)
 })
 
-test('a key that is no text is refused at once', () => {
+test('rejects a key that is not a string immediately', () => {
   const apiKey = (async () => 'sk-secret') as unknown as string
 
-  expect(() => createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })).toThrow('apiKey: expected a text')
+  expect(() => createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })).toThrow('apiKey: expected a string')
 })
 
 test.each(['sk-\nsecret', 'sk-sécret'])('a key that no header can hold is refused at once, and not shown', (apiKey) => {
@@ -176,17 +176,14 @@ test.each(['sk-\nsecret', 'sk-sécret'])('a key that no header can hold is refus
   )
 })
 
-test.each([undefined, 'boat.png', 5, {}])(
-  'the picture %s is refused with its field, and nothing is sent',
-  async (image) => {
-    const count = standIn.requests.length
-    const call = standIn.client.images.edit({ model: 'gp-image-2', prompt: 'a', image: image as Blob })
+test.each([undefined, 'boat.png', 5, {}])('rejects the image %s with its field, and sends nothing', async (image) => {
+  const count = standIn.requests.length
+  const call = standIn.client.images.edit({ model: 'gp-image-2', prompt: 'a', image: image as Blob })
 
-    await expect(call).rejects.toMatchObject({
-      code: 'invalid_request',
-      param: 'image',
-      message: "image: expected a Blob, bytes, or { path: 'boat.png' }",
-    })
-    expect(standIn.requests).toHaveLength(count)
-  },
-)
+  await expect(call).rejects.toMatchObject({
+    code: 'invalid_request',
+    param: 'image',
+    message: "image: expected a Blob, bytes, or { path: 'boat.png' }",
+  })
+  expect(standIn.requests).toHaveLength(count)
+})

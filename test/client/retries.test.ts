@@ -70,7 +70,7 @@ describe('a call is tried again', () => {
     expect(await standIn.requests[1]!.json()).toEqual(EMBEDDING)
   })
 
-  test('and given up after the allowed number of retries', async () => {
+  test('gives up after the allowed number of retries', async () => {
     standIn.server.use(answering('/embeddings', json(BUSY, 429, { 'retry-after': '1' })))
     const call = standIn.client.embeddings.create(EMBEDDING).catch((error: unknown) => error)
     for (let retry = 0; retry < 2; retry++) {
@@ -195,7 +195,7 @@ describe('a paid job whose answer has begun', () => {
     ['breaks off', '/images/generations', streamed, events([partial], { breaksOff: true })],
     ['is sound that breaks off', '/audio/speech', sound, sounds],
     ['is a page instead of sound', '/audio/speech', sound, () => new Response('<h1>Sign in</h1>')],
-  ])('and %s is not said to be worth ordering again', async (_name, path, order, answer) => {
+  ])('does not suggest a retry after %s', async (_name, path, order, answer) => {
     standIn.server.use(answering(path, answer))
 
     expect(await order().catch((error: unknown) => error)).toMatchObject({ name: 'GatewayError', retryable: false })

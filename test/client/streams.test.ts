@@ -45,7 +45,7 @@ describe('a streamed chat', () => {
     expect(stream.requestId).toBe('req_stream')
   })
 
-  test('that is cut off fails, however well it read so far', async () => {
+  test('fails if it is cut off, however well it read so far', async () => {
     const stream = await chat(events([chunk('one')]))
 
     await expect(textOf(stream)).rejects.toMatchObject({
@@ -55,13 +55,13 @@ describe('a streamed chat', () => {
     })
   })
 
-  test('that breaks fails with the cause', async () => {
+  test('fails with the cause if it breaks', async () => {
     const stream = await chat(events([chunk('one')], { breaksOff: true }))
 
     await expect(textOf(stream)).rejects.toMatchObject({ code: 'upstream_invalid_response', cause: expect.any(Error) })
   })
 
-  test('that tells of an error throws it', async () => {
+  test('throws an error that it contains', async () => {
     const error =
       'data: {"error":{"message":"away","type":"server_error","param":null,"code":"upstream_unavailable"}}\n\n'
     const stream = await chat(events([chunk('one'), error]))
@@ -80,7 +80,7 @@ describe('a streamed chat', () => {
     expect(seen).toHaveLength(1)
   })
 
-  test('that was read is not read again', async () => {
+  test('cannot be read twice', async () => {
     const stream = await chat(events([whole]))
     await collected(stream)
 
@@ -116,7 +116,7 @@ describe('a streamed message', () => {
     expect(await standIn.requests.at(-1)!.json()).toMatchObject({ stream: true, max_tokens: 10 })
   })
 
-  test('that tells of an error throws it', async () => {
+  test('throws an error that it contains', async () => {
     const stream = await message(
       events([start, event('error', ',"error":{"type":"overloaded_error","message":"busy"}')]),
     )
@@ -124,14 +124,14 @@ describe('a streamed message', () => {
     await expect(collected(stream)).rejects.toMatchObject({ message: 'busy', type: 'overloaded_error' })
   })
 
-  test('that is cut off fails', async () => {
+  test('fails if it is cut off', async () => {
     const stream = await message(events([start, delta]))
 
     await expect(collected(stream)).rejects.toMatchObject({ code: 'upstream_invalid_response' })
   })
 })
 
-describe('streamed pictures', () => {
+describe('streamed images', () => {
   const partial = event('image_generation.partial_image', ',"partial_image_index":0,"b64_json":"AA=="')
   const completed = event('image_generation.completed', ',"b64_json":"AAA="')
   const interaction = (type: string, rest = ''): string => `event: ${type}\ndata: {"event_type":"${type}"${rest}}\n\n`
@@ -155,20 +155,20 @@ describe('streamed pictures', () => {
     expect(await standIn.requests.at(-1)!.json()).toMatchObject({ stream: true, partial_images: 1 })
   })
 
-  test('that end before a whole one fail', async () => {
+  test('fail if they end before a whole one', async () => {
     await expect(collected(await openai([partial]))).rejects.toMatchObject({
       code: 'upstream_invalid_response',
       requestId: 'req_stream',
     })
   })
 
-  test('that break after a whole one fail all the same: more may have been on its way', async () => {
+  test('still fail if they break after a whole one: more may have been in flight', async () => {
     await expect(collected(await openai([completed], { breaksOff: true }))).rejects.toMatchObject({
       code: 'upstream_invalid_response',
     })
   })
 
-  test('that tell of an error throw it', async () => {
+  test('throw an error that they contain', async () => {
     const error = 'data: {"error":{"message":"no","type":"server_error","param":null,"code":"upstream_timeout"}}\n\n'
 
     await expect(collected(await openai([partial, error]))).rejects.toMatchObject({ code: 'upstream_timeout' })
@@ -185,7 +185,7 @@ describe('streamed pictures', () => {
     expect(seen).toHaveLength(1)
   })
 
-  test('in the interactions shape end with [DONE], which is no event', async () => {
+  test('end with [DONE] in the interactions shape, which is not an event', async () => {
     const delta = interaction('step.delta', ',"index":0,"delta":{"type":"image","mime_type":"image/png","data":"AA=="}')
     const last = interaction('interaction.completed', ',"interaction":{"id":"v1_a","status":"completed"}')
     standIn.server.use(answering('/images/generations', events([delta, last, 'data: [DONE]\n\n', delta])))
@@ -210,7 +210,7 @@ describe('streamed pictures', () => {
     await expect(collected(stream)).rejects.toMatchObject({ code: 'upstream_unavailable', message: 'away' })
   })
 
-  test('of an edit are asked for in its form', async () => {
+  test('are requested in the form of an edit', async () => {
     const whole = event('image_edit.completed', ',"b64_json":"AAA="')
     standIn.server.use(answering('/images/edits', events([whole])))
     const stream = await standIn.client.images.edit({
@@ -227,7 +227,7 @@ describe('streamed pictures', () => {
   })
 })
 
-test('an event that is too large is told by the same class of error', async () => {
+test('reports an event that is too large with the same class of error', async () => {
   const piece = `data: ${'x'.repeat(1024 * 1024)}`
   const stream = await chat(events([piece, ...Array.from({ length: 64 }, () => 'x'.repeat(1024 * 1024))]))
 
@@ -256,7 +256,7 @@ describe('speech in events', () => {
     expect(await standIn.requests.at(-1)!.json()).toMatchObject({ stream_format: 'sse' })
   })
 
-  test('that is cut off fails', async () => {
+  test('fails if it is cut off', async () => {
     await expect(collected(await create([delta]))).rejects.toMatchObject({ code: 'upstream_invalid_response' })
   })
 })
@@ -310,7 +310,7 @@ describe('speech', () => {
     expect(new Uint8Array(await new Response(answer.stream).arrayBuffer())).toEqual(sound)
   })
 
-  test('that was read is not taken for silence when it is read again', async () => {
+  test('is not treated as silence when it is read again', async () => {
     const answer = await create(spoken)
     await answer.bytes()
     const streamed = await create(spoken)
@@ -323,12 +323,12 @@ describe('speech', () => {
     await expect(streamed.bytes()).rejects.toThrow(fault)
   })
 
-  test('that breaks off is not taken for whole', async () => {
+  test('is not treated as whole if it breaks off', async () => {
     await expect((await create(broken)).bytes()).rejects.toMatchObject({ code: 'upstream_invalid_response' })
     await expect(new Response((await create(broken)).stream).arrayBuffer()).rejects.toThrow()
   })
 
-  test('that was aborted is not taken for whole', async () => {
+  test('is not treated as whole if it was aborted', async () => {
     const whole = await create(spoken)
     whole.abort()
     const streamed = await create(spoken)
@@ -340,7 +340,7 @@ describe('speech', () => {
     await expect(reader.read()).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  test('that is aborted in a loop ends it', async () => {
+  test('ends a loop when it is aborted', async () => {
     const answer = await create(spoken)
     let count = 0
     for await (const chunk of answer) {

@@ -51,7 +51,7 @@ describe.each([
     const sent = formParts(started.sandbox.requests.at(-1)!)?.find((part) => part.name === 'file')
 
     expect(answer.text).toBe(SAID)
-    // Of so many bytes an assertion about each takes seconds.
+    // An assertion about each byte would take seconds.
     expect([sent?.filename, sent?.bytes.equals(TALK)]).toEqual([name, true])
   })
 
@@ -107,7 +107,7 @@ describe.each([
     expect(text).toBe(SAID)
   })
 
-  test('sends lists and objects as the dialect has them', async () => {
+  test('sends lists and objects in the format of the dialect', async () => {
     await open().audio.transcriptions.create({
       ...{ model: 'gpt-transcribe', file: TALK, languages: ['en', 'de'], keywords: ['Kiel'] },
     })
@@ -127,7 +127,7 @@ describe.each([
   })
 })
 
-test('a page of an intermediary is no transcript', async () => {
+test('rejects a page of an intermediary as a transcript', async () => {
   const client = createClient({
     ...{ baseURL: 'http://gateway.example/v1', apiKey: 'k', maxRetries: 0 },
     fetch: async () => new Response('<html>', { headers: { 'content-type': 'text/html' } }),

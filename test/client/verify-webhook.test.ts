@@ -74,7 +74,7 @@ describe('client.webhooks.verify', () => {
       received({ headers: { ...headers, 'webhook-timestamp': 'now' } }),
       'its timestamp is too far',
     ],
-    ['no JSON', received({}, [SECRET], 'hello'), 'its body is no JSON'],
+    ['no JSON', received({}, [SECRET], 'hello'), 'its body is not JSON'],
   ])('refuses %s', async (_title, webhook, message) => {
     await expect(client.webhooks.verify(webhook)).rejects.toMatchObject({
       name: 'GatewayError',
@@ -91,7 +91,7 @@ describe('client.webhooks.verify', () => {
     await expect(verifyWebhook(received())).rejects.toThrow('its timestamp is too far')
   })
 
-  test.each([['sk-any'], ['whsec_%'], ['whsec_'], [[]]])('says that %j is no secret', async (secret) => {
+  test.each([['sk-any'], ['whsec_%'], ['whsec_'], [[]]])('rejects %j as a secret', async (secret) => {
     await expect(verifyWebhook(received({ secret }))).rejects.toThrow(TypeError)
   })
 

@@ -18,7 +18,7 @@ function steps(model: string): AnySteps {
   return video(model) as never
 }
 
-/** What no request of the model can do without. */
+/** Builds the parts that every request of the model requires. */
 function begun({ id, video: abilities }: CatalogModel): AnySteps {
   const draft = steps(id)['prompt']!('a boat')
   if (abilities?.task === 'i2v') return draft['firstFrame']!(`${CDN}/a.png`)
@@ -133,11 +133,11 @@ describe('where the types cannot tell, the field is named', () => {
     ],
     ['wv2.6-i2v', (draft) => draft['firstFrame']!(`${CDN}/a.png`)['mute']!(), 'unsupported_parameter', 'mute'],
     ['wv2.7-i2v', (draft) => draft['firstFrame']!('ftp://a/b.png'), 'invalid_request', 'input.media[0].url'],
-  ])('for %s', (model, take, code, param) => {
+  ])('names the field for %s', (model, take, code, param) => {
     expect(faultOf(() => built(take(steps(model))))).toEqual({ code, param })
   })
 
-  test('by the step itself, for seconds that are not whole and references that could be either', () => {
+  test('names the field in the step itself, for fractional seconds and ambiguous references', () => {
     expect(faultOf(() => steps('wv2.7-t2v')['seconds']!(2.5))).toEqual({ code: 'invalid_request', param: 'seconds' })
     expect(faultOf(() => steps('wv2.7-r2v')['reference']!(`${CDN}/picture`))).toEqual({
       code: 'invalid_request',

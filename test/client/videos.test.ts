@@ -15,7 +15,7 @@ afterEach(() => standIn.server.resetHandlers())
 afterAll(() => standIn.server.close())
 
 describe('waiting for a video', () => {
-  test('looks less and less often, tells of each look, and gives the record in the end', async () => {
+  test('polls less and less often, reports each poll, and returns the record in the end', async () => {
     standIn.server.use(
       showing(PATH, record('queued'), record('in_progress'), record('in_progress'), record('completed')),
     )
@@ -43,7 +43,7 @@ describe('waiting for a video', () => {
     expect(await standIn.client.videos.wait({ id: 'task_1' })).toMatchObject({ status })
   })
 
-  test('gives up when its time is over, and the video goes on', async () => {
+  test('gives up after its timeout, and the video continues', async () => {
     standIn.server.use(showing(PATH, record('queued')))
     const seen: VideoProgress[] = []
     const waiting = standIn.client.videos
@@ -126,7 +126,7 @@ test('a page of videos is asked for by its cursors, and an id is written so that
   expect(urls[2]?.pathname).toBe('/v1/videos/generations/..%2Fmodels%3Fx')
 })
 
-/** Until so many looks were told, and the wait for the next one has begun. */
+/** Waits until `count` polls were reported, and the wait for the next one has begun. */
 async function untilSeen(seen: readonly unknown[], count: number): Promise<void> {
   while (seen.length < count) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -29,7 +29,7 @@ const TOOLS = ['get_weather', 'get_time'].map((name) => ({
 describe.each(VERSIONS)('%s', (_name, Anthropic) => {
   const connect = (apiKey = TEST_KEY): Client => new Anthropic({ apiKey, baseURL: started.url, maxRetries: 0 })
 
-  describe.each(CHAT_MODELS)('with %s', (model) => {
+  describe.each(CHAT_MODELS)('model %s', (model) => {
     test('gets a whole message, and its request id', async () => {
       const message = await connect().messages.create({
         model,

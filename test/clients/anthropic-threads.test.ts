@@ -27,7 +27,7 @@ const cityTool = (name: string, called: string[]) => ({
 const textOf = ({ content }: Pick<Anthropic.Beta.BetaMessage, 'content'>): string =>
   content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('')
 
-/** What stood in `thread` of each request that a vendor got. */
+/** Returns `thread` of each request that a vendor got. */
 const threadsSent = (): unknown[] =>
   started.sandbox.requests.map(({ body }) => (body as { thread?: { type: string } }).thread?.type)
 
@@ -76,7 +76,7 @@ describe('a thread of @anthropic-ai/sdk 1', () => {
     expect(conversation.messages).toHaveLength(4)
   })
 
-  test('begins anew with all messages when its vendor has lost it', async () => {
+  test('starts again with all messages if its vendor has lost it', async () => {
     const conversation = thread('cl-sonnet-4-6')
     const first = await conversation.send({ role: 'user', content: 'good morning' })
     // Somebody else goes on from the same answer.

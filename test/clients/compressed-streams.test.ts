@@ -23,7 +23,7 @@ describe.each([
     await started.close()
   })
 
-  // The vendor sends so many events and falls silent: only what is not kept back anywhere can arrive.
+  // The vendor sends a number of events and then nothing: only events that are not buffered can arrive.
   test.each([
     ['chat-relayed', 4, 'You said: one'],
     ['chat-relayed', 6, 'You said: one two three'],

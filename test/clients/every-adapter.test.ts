@@ -51,7 +51,7 @@ describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (name, mount) =
     expect(completion.choices[0]?.message.content).toBe('You said: good morning, Zoë')
   })
 
-  test('a compressed body is 415, or was unpacked by a body parser', async () => {
+  test('answers a compressed body with 415, unless a body parser unpacked it', async () => {
     const answer = await fetch(`${mounted.origin}/ai/v1/chat/completions`, {
       method: 'POST',
       headers: {

@@ -17,7 +17,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     client = openaiClient(OpenAI, started.url)
   })
 
-  describe.each(EMBEDDING_MODELS)('with %s', (model, dimensions) => {
+  describe.each(EMBEDDING_MODELS)('model %s', (model, dimensions) => {
     test('gets the same numbers by its default, base64, as by floats', async () => {
       const byDefault = await client.embeddings.create({ model, input: 'a lighthouse' })
       const byFloats = await client.embeddings.create({ model, input: 'a lighthouse', encoding_format: 'float' })

@@ -53,7 +53,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     ['stop', { stop: ['a', 'b', 'c', 'd', 'e'] }],
     ['presence_penalty', { presence_penalty: -2.5 }],
     ['messages', { messages: 'hello' }],
-  ])('throws BadRequestError that names %s, before any vendor is asked', async (param, rest) => {
+  ])('throws BadRequestError that names %s, before any vendor is called', async (param, rest) => {
     const error = await failureOf(OpenAI, {}, chatBody('chat-relayed', 'hello', rest))
 
     expect(error).toBeInstanceOf(OpenAI.BadRequestError)

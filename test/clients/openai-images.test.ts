@@ -17,7 +17,7 @@ function pngFile(name: string, seed: string, size = 256): File {
   return new File([Buffer.from(bytes)], name, { type: 'image/png' })
 }
 
-/** What a picture given as base64 says of itself. */
+/** Returns the header of an image in base64. */
 function headerOf(base64: string | null | undefined): unknown {
   return imageHeader([Buffer.from(base64 ?? '', 'base64')])
 }
@@ -34,7 +34,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     client = openaiClient(OpenAI, started.url)
   })
 
-  test('images.generate gives a picture of the size and format asked for', async () => {
+  test('returns an image of the requested size and format from images.generate', async () => {
     const answer = await client.images.generate({
       model: 'gp-image-2',
       prompt: 'a paper boat on a desk',
@@ -48,7 +48,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(started.sandbox.requests[0]?.body).toMatchObject({ model: 'gpt-image-2', size: '1536x1024' })
   })
 
-  test('images.generate does not order a picture twice that its vendor may be drawing, for all its retries', async () => {
+  test('does not order an image twice with images.generate if its vendor may be generating it, despite retries', async () => {
     started.sandbox.fault({ kind: 'reset', times: 5 })
     const patient = openaiClient(OpenAI, started.url, { maxRetries: 2 })
     const error: unknown = await patient.images
@@ -59,7 +59,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(started.sandbox.requests).toHaveLength(1)
   })
 
-  test('images.generate streams partial pictures and then the whole one', async () => {
+  test('streams partial images and then the whole one with images.generate', async () => {
     const stream = await client.images.generate({
       model: 'gp-image-2',
       prompt: 'a paper boat',

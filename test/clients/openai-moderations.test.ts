@@ -24,7 +24,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(answer.results[0]).toMatchObject({ flagged: true, categories: { violence: true, hate: false } })
   })
 
-  test('moderates several texts, and a text with a picture', async () => {
+  test('moderates several texts, and a text with an image', async () => {
     const model = 'omni-moderation-latest'
     const texts = await client.moderations.create({ model, input: ['calm', 'hate'] })
     const both = await client.moderations.create({
@@ -40,7 +40,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(both.results[0]?.category_applied_input_types.sexual).toEqual(['text', 'image'])
   })
 
-  test('reads the error of an input that is none', async () => {
+  test('reads the error of a malformed input', async () => {
     await expect(client.moderations.create({ input: [] })).rejects.toMatchObject({ status: 400, param: 'input' })
   })
 })

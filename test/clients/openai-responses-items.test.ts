@@ -79,7 +79,7 @@ const TWO_PARTS = [
 describe.each(OPENAI_VERSIONS)('%s puts a stream together', (_name, OpenAI) => {
   const client = () => openaiClient(OpenAI, started.url)
 
-  test('of reasoning, a text and two calls, each at its own index', async () => {
+  test('including reasoning, a text and two calls, each at its own index', async () => {
     await startBefore(FOUR_ITEMS, (baseURL) => ({ vendors: [anthropic({ apiKey: 'key', baseURL })] }))
     const tools = [
       { type: 'function' as const, name: 'look', parameters: { type: 'object', properties: {} }, strict: false },
@@ -103,7 +103,7 @@ describe.each(OPENAI_VERSIONS)('%s puts a stream together', (_name, OpenAI) => {
     ])
   })
 
-  test('of a message with two parts, each at its own index', async () => {
+  test('including a message with two parts, each at its own index', async () => {
     await startBefore(TWO_PARTS, (baseURL) => ({ vendors: [openai({ apiKey: 'key', baseURL, responses: false })] }))
     const stream = client().responses.stream({ model: 'chat-relayed', input: 'hi' })
     const seen: unknown[] = []

@@ -26,7 +26,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     client = openaiClient(OpenAI, started.url)
   })
 
-  describe.each(CHAT_MODELS)('with %s', (model) => {
+  describe.each(CHAT_MODELS)('model %s', (model) => {
     test('gets a whole answer', async () => {
       const response = await client.responses.create({ model, instructions: 'Be brief.', input: 'good morning' })
 

@@ -116,7 +116,7 @@ describe.each(CHAT_MODELS)('@ai-sdk/openai with %s', (modelId) => {
 })
 
 describe('@ai-sdk/openai throws APICallError with the text of the gateway', () => {
-  test('for an unknown key, not to be retried', async () => {
+  test('throws it for an unknown key, without a retry', async () => {
     const failure = generateText({ model: connect('sk-unknown')('chat-relayed'), prompt: 'hello' })
 
     await expect(failure).rejects.toSatisfy(APICallError.isInstance)
@@ -124,14 +124,14 @@ describe('@ai-sdk/openai throws APICallError with the text of the gateway', () =
     await expect(failure).rejects.toThrow(/API key/)
   })
 
-  test('for an unknown model', async () => {
+  test('throws it for an unknown model', async () => {
     const failure = generateText({ model: connect()('no-such-model'), prompt: 'hello' })
 
     await expect(failure).rejects.toMatchObject({ statusCode: 404, isRetryable: false })
     await expect(failure).rejects.toThrow(/no-such-model/)
   })
 
-  test('for a vendor that is down, to be retried', async () => {
+  test('throws it for a vendor that is down, with a retry', async () => {
     const failure = generateText({
       model: connect()('chat-relayed'),
       prompt: '[[fault:status=503]] hello',

@@ -134,7 +134,7 @@ test('ai does not retry a model without a price', async () => {
 })
 
 describe('ai throws APICallError with the text of the gateway', () => {
-  test('for an unknown key, not to be retried', async () => {
+  test('throws it for an unknown key, without a retry', async () => {
     const failure = generateText({ model: connect('sk-unknown')('chat-relayed'), prompt: 'hello' })
 
     await expect(failure).rejects.toSatisfy(APICallError.isInstance)
@@ -142,14 +142,14 @@ describe('ai throws APICallError with the text of the gateway', () => {
     await expect(failure).rejects.toThrow(/API key/)
   })
 
-  test('for an unknown model', async () => {
+  test('throws it for an unknown model', async () => {
     const failure = generateText({ model: connect()('no-such-model'), prompt: 'hello' })
 
     await expect(failure).rejects.toMatchObject({ statusCode: 404, isRetryable: false })
     await expect(failure).rejects.toThrow(/no-such-model/)
   })
 
-  test('for a vendor that is down, to be retried', async () => {
+  test('throws it for a vendor that is down, with a retry', async () => {
     const failure = generateText({
       model: connect()('chat-relayed'),
       prompt: '[[fault:status=503]] hello',
@@ -159,7 +159,7 @@ describe('ai throws APICallError with the text of the gateway', () => {
     await expect(failure).rejects.toMatchObject({ statusCode: 503, isRetryable: true })
   })
 
-  test('for a vendor that breaks off in mid-stream', async () => {
+  test('throws it for a vendor that breaks off in mid-stream', async () => {
     const errors: unknown[] = []
     const result = streamText({
       model: connect()('chat-relayed'),

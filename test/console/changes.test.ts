@@ -69,7 +69,7 @@ describe.skipIf(executablePath === undefined)('changes by the console in a brows
     await form.getByLabel(/^Payment id/).fill('payment-1')
     await form.getByRole('button').click()
     await form.getByRole('status').getByText('Nothing was changed').waitFor()
-    // Whoever pressed it by keyboard is still there.
+    // The focus stays for keyboard users.
     const focused = await page.evaluate(() => document.activeElement?.textContent)
     await page.getByText('New key').first().click()
     await page.getByRole('button', { name: 'Create key' }).dblclick({ delay: 50 })

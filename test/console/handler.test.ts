@@ -124,7 +124,7 @@ test.each(Object.keys(MOUNTS))('in %s, an address without its slash leads to the
   expect((await fetch(`${origin}/ai`)).status).toBe(200)
 })
 
-test('behind a proxy that strips the whole path, publicPath says where the page is', async () => {
+test('uses publicPath behind a proxy that strips the whole path', async () => {
   const { origin } = kept(await listen(nodeHandler(await started({ publicPath: '/ops/console/' }))))
   const text = await (await fetch(origin)).text()
 

@@ -131,7 +131,7 @@ describe.skipIf(executablePath === undefined)('the page of the console in a brow
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
   })
 
-  test.each([320, 1440])('at %d pixels nothing but tables is wider than the page', async (width) => {
+  test.each([320, 1440])('shows nothing but tables wider than the page at %d pixels', async (width) => {
     const console = await open({ viewport: { width, height: 800 } })
     const { page, show } = console
     const id = await callThrough(console, 'hello')

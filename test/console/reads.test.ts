@@ -110,7 +110,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     expect(faults).toEqual([])
   })
 
-  test('the sums of 24 hours say that lists beside them are of whole days', async () => {
+  test('labels lists of whole days next to the sums of 24 hours', async () => {
     const console = await open()
     const { page, show } = console
     await callThrough(console, 'hello')
@@ -123,7 +123,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
   })
 
   test('shows the age of a catalog that is older than 60 days on the overview and on the page of vendors', async () => {
-    // The page asks for usage by its own clock, which must not be ahead of the gateway's.
+    // The page queries usage by its own clock, which must not be ahead of the gateway's clock.
     const days = Math.max(61, BUILT_IN_SNAPSHOT.ageDays(Date.now()) + 1)
     const atMs = Date.parse(BUILT_IN_SNAPSHOT.date) + days * 86_400_000
     const { page, show, faults } = await open({ gateway: { clock: { ...systemClock, now: () => atMs } } })
@@ -162,11 +162,11 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     expect(faults).toEqual([])
   })
 
-  test('who is no longer known as an operator is told so', async () => {
+  test('notifies a user who is no longer known as an operator', async () => {
     let isKnown = true
     const authorize = () => (isKnown ? ({ name: 'ops', can: ['read'] } as const) : undefined)
     const { page, show, faults } = await open({ console: { authorize, operatorKeys: [] } })
-    // A view that is read again by itself could be the one that is told.
+    // A view that refreshes itself could show the message instead.
     await show('models')
     isKnown = false
     await page.getByRole('link', { name: 'Vendors' }).click()
@@ -188,7 +188,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     const refused = await console.post('/v1/chat/completions', chatBody('no-such-model', 'hello'))
     await refused.text()
     await show(`requests/${refused.headers.get('x-request-id')}`)
-    await page.getByRole('alert').getByText('refused before a vendor was asked').waitFor()
+    await page.getByRole('alert').getByText('rejected before a vendor was called').waitFor()
   })
 
   test('an answer of the cache is said to be one that no vendor gave', async () => {
@@ -199,7 +199,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     await show('requests')
     await page.getByRole('table', { name: 'Requests' }).getByRole('row').nth(2).waitFor({ timeout: 20_000 })
     await show(`requests/${id}`)
-    await page.getByText('No vendor was asked: the answer came from the response cache').waitFor()
+    await page.getByText('No vendor was called: the answer came from the response cache').waitFor()
 
     expect(faults).toEqual([])
   })

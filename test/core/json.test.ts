@@ -29,7 +29,7 @@ describe("a caller's JSON", () => {
     ['a comment', '{} // no'],
     ['NaN', 'NaN'],
     ['20,000 open brackets', '['.repeat(20_000)],
-  ])('with %s does not parse', (_name, text) => {
+  ])('does not parse with %s', (_name, text) => {
     expect(codeOf(text)).toBe('invalid_json')
   })
 

@@ -74,7 +74,7 @@ describe('nearestName', () => {
     ['colour', undefined],
     ['', undefined],
     ['_', undefined],
-  ])('of %j is %j', (name, nearest) => {
+  ])('returns for %j the nearest name %j', (name, nearest) => {
     expect(nearestName(name, known)).toBe(nearest)
   })
 })

@@ -33,7 +33,7 @@ describe('a pino logger', () => {
     ])
   })
 
-  test('that is a child of another keeps its bindings as well', () => {
+  test('keeps the bindings of a parent as well', () => {
     const { logger, lines } = pino()
     usableLogger(logger.child({ part: 'ai' })).warn('a circuit opened', { vendor: 'one' })
 

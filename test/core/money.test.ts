@@ -21,7 +21,7 @@ describe('decimal strings', () => {
   })
 
   test.each(['', '-1', '+1', '1e3', '1.', '.5', ' 1', '1,5', 'NaN', 'Infinity', '0x10', '١', '1'.repeat(16), '1.1e1'])(
-    '%j is no amount',
+    'rejects %j as an amount',
     (text) => {
       expect(() => parseDollars(text)).toThrow(RangeError)
     },
@@ -98,6 +98,6 @@ test('an amount that was written is read again as what it was, below zero too', 
   )
 })
 
-test.each(['--1', '-', '- 1', '-+1', '+1'])('%j is no amount below zero', (text) => {
+test.each(['--1', '-', '- 1', '-+1', '+1'])('rejects %j as an amount below zero', (text) => {
   expect(() => parseSignedDollars(text)).toThrow(RangeError)
 })

@@ -58,7 +58,7 @@ describe('signatures are the published ones', () => {
     expect(signatureOf(request, scope, NOW_MS, signingKey(SECRET, '20150830', scope))).toBe(signature)
   })
 
-  test('with the query in the order of its names, of which one may begin with another', () => {
+  test('sorts the query by its names, of which one may begin with another', () => {
     expect(
       canonicalQuery([
         ['tag-id', '1'],
@@ -68,7 +68,7 @@ describe('signatures are the published ones', () => {
     ).toBe('tag=a&tag=b&tag-id=1')
   })
 
-  test('and so is the key of a day', () => {
+  test('derives the published key of a day', () => {
     expect(signingKey(SECRET, '20150830', { region: 'us-east-1', service: 'iam' }).toString('hex')).toBe(
       'c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9',
     )

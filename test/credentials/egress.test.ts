@@ -32,7 +32,7 @@ async function listening(server: Server): Promise<number> {
   return port
 }
 
-/** A vendor over TLS that wants a client certificate where it is told so. */
+/** Vendor over TLS that can require a client certificate. */
 async function tlsVendor(wantsCertificate = false) {
   const calls: { readonly url: string; readonly headers: IncomingMessage['headers']; readonly peer: string }[] = []
   const sockets = new Set<unknown>()
@@ -178,7 +178,7 @@ describe('a vendor behind a proxy', () => {
   })
 })
 
-test('headers and query of a vendor stand in each call, in place of those of the gateway', async () => {
+test('sends headers and query of a vendor in each call, in place of those of the gateway', async () => {
   const vendor = await tlsVendor()
   const { gateway } = await started(vendor.baseURL, {
     tls: { ca: certificates.ca },

@@ -41,7 +41,7 @@ function notingTransport(sent: TransportRequest[]): Transport {
   }
 }
 
-test('with a provider every vendor is sent its token as a bearer, and no other credential', async () => {
+test('sends the token of a provider to every vendor as a bearer, and no other credential', async () => {
   const apiKey: CredentialProvider = () => ({ token: 'provided-token' })
   const common = { apiKey, headers: { 'x-team': 'search' }, query: { tag: '1' } }
   const sent: TransportRequest[] = []

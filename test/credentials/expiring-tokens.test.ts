@@ -197,7 +197,7 @@ describe('a vendor with tokens of 60 seconds', () => {
     expect(await money()).toEqual({ balance: 100_000_000_000n, held: 0n })
   })
 
-  test('stands beside keys that are texts, and may have a header of its own', async () => {
+  test('accepts static keys in addition, and may use a separate header', async () => {
     const provider: CredentialProvider = () => ({ token: 'from-the-provider', header: 'api-key' })
     const { gateway, vendor } = await started(['text-key', provider], () => undefined)
     for (let call = 0; call < 4; call++) expect((await gateway.fetch(cloudRequest())).status).toBe(200)

@@ -78,7 +78,7 @@ function configuration(source: object, rest: object = {}): Record<string, unknow
 }
 
 describe('a federated workload', () => {
-  test('exchanges the token of its file, which is read anew each time', async () => {
+  test('exchanges the token of its file, which is read again each time', async () => {
     const file = fileOf('token', 'first-token\n')
     const provider = googleWorkloadIdentity({ configuration: JSON.stringify(configuration({ file })) })
 
@@ -138,7 +138,7 @@ describe('a federated workload', () => {
     expect(JSON.parse(asked[1]!.text)).toEqual({ scope: ['https://example.org/scope'], lifetime: '600s' })
   })
 
-  test('of a workforce names the project that pays, or proves itself as a client', async () => {
+  test('names the project that pays in a workforce, or authenticates as a client', async () => {
     const file = fileOf('token', 'own-token')
     const workforce = { workforce_pool_user_project: 'billing-project' }
     await ask(googleWorkloadIdentity({ configuration: configuration({ file }, workforce) }))
@@ -193,7 +193,7 @@ describe('what cannot be used', () => {
   const failing = (source: object, rest: object = {}): Promise<string> =>
     failureOf(googleWorkloadIdentity({ configuration: configuration(source, rest) }))
 
-  test('says which file, server or member to mend, and repeats no token', async () => {
+  test('names the file, server or member to correct, and repeats no token', async () => {
     const file = fileOf('token', 'eyJhbGciOiJub25lIn0.canary-token.x')
     const format = { type: 'json', subject_token_field_name: 'token' }
 
@@ -224,7 +224,7 @@ describe('what cannot be used', () => {
     )
   })
 
-  test('is refused at once where it is no configuration of a federation', () => {
+  test('is rejected immediately if it is not a configuration of a federation', () => {
     expect(() => googleWorkloadIdentity({ configuration: 'canary {' })).toThrow(/^googleWorkloadIdentity.*not the JSON/)
     expect(() => googleWorkloadIdentity({ configuration: { type: 'service_account' } })).toThrow(
       /of the type "service_account", not external_account/,

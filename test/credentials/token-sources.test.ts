@@ -88,7 +88,7 @@ describe('Entra', () => {
     expect(provider.slot).toBe('entra ten cli')
   })
 
-  test('reads the settings from the environment, and the federated token anew each time', async () => {
+  test('reads the settings from the environment, and the federated token again each time', async () => {
     const file = fileOf('token', 'first\n')
     const provider = entraWorkloadIdentity({
       environment: {

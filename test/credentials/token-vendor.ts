@@ -16,7 +16,7 @@ export interface TokenVendor {
   close(): Promise<void>
 }
 
-/** Why a token is refused; undefined: it is taken. */
+/** Returns the rejection of a token, or `undefined` if it is accepted. */
 export type TokenRule = (token: string) => { readonly status: number; readonly message: string } | undefined
 
 /** Starts one. */

@@ -24,7 +24,7 @@ describe("the page's driver", () => {
 
   describeKeyStore({ describe, it, expect }, { create: () => fileKeys(newPath()) })
 
-  test('stands on the page as it is tested here', () => {
+  test('is equal on the page and in this test', () => {
     const code = readFileSync(join(import.meta.dirname, 'support/file-keys.ts'), 'utf8')
     const shown = codeBlocks(page).find((block) => block.code.includes('export function fileKeys('))
 

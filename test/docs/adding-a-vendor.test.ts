@@ -50,7 +50,7 @@ function startGateway(transport: Transport) {
 const WHOLE = '{"id":"p1","text":"Hello, hello","stop":"done","tokens":{"in":3,"out":2}}'
 
 describe("the page's vendor", () => {
-  test('stands on the page as it is tested here', () => {
+  test('is equal on the page and in this test', () => {
     const code = readFileSync(join(import.meta.dirname, 'support/parrot-vendor.ts'), 'utf8')
     const shown = codeBlocks(page).find((block) => block.code.includes('export function parrot('))
 

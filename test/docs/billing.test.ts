@@ -9,7 +9,7 @@ const holds = readPage('docs/holds.md')
 /** Tests as a cell names them: a title or its beginning, and the file. */
 const NAMED_TEST = /`([^`]+)` \(`((?:test|src)\/[^`]+\.ts)`\)/g
 
-test('every guarantee names tests, and each of them stands in the file that is named', () => {
+test('names tests for every guarantee, and each of them is in the named file', () => {
   const [, ...rows] = firstTable(section(holds, 'Guarantees'))
   const missing: string[] = []
   for (const [guarantee = '', , tests = ''] of rows) {
@@ -24,7 +24,7 @@ test('every guarantee names tests, and each of them stands in the file that is n
   expect(missing).toEqual([])
 })
 
-test('a title counts when a test or suite has it, and not when it merely stands in the file', () => {
+test('counts a title only if a test or suite has it, not if it merely occurs in the file', () => {
   const titles = titlesOf(
     [
       "test('one', () => {})",

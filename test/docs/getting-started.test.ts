@@ -8,7 +8,7 @@ const page = readPage('docs/getting-started.md')
 test.each([
   ['first-gateway', 'Start a gateway'],
   ['first-call', 'Call it'],
-])('the program %s stands on the page as it is run', (name, heading) => {
+])('shows the program %s on the page as it is run', (name, heading) => {
   const blocks = codeBlocks({ path: page.path, text: section(page, heading) })
 
   expect(blocks.map(({ code }) => code)).toContain(shownParts().get(name))

@@ -67,7 +67,7 @@ describe('the allow list by time of day', () => {
     [12, 'claude-sonnet-5-5', 200],
     [23, 'claude-sonnet-5-5', 403],
     [6, 'claude-opus-5-5', 200],
-  ])('at %i o’clock %s is answered with %i', async (hour, model, status) => {
+  ])('answers at %i o’clock a request to %s with %i', async (hour, model, status) => {
     const answer = await asked([officeHours(() => hour)], model, 'hello')
 
     expect(answer.status, answer.text).toBe(status)
@@ -98,7 +98,7 @@ describe('the answer of our own', () => {
   test.each([
     ['When do you open?', true],
     ['Who are you?', false],
-  ])('to %j is given: %s', async (question, isOurs) => {
+  ])('answers %j with its own text: %s', async (question, isOurs) => {
     const { status, text } = await asked([openingHours('At nine.')], 'claude-opus-5-5', question)
 
     expect(status).toBe(200)

@@ -129,7 +129,7 @@ describe('the page names the fields that prices can depend on', () => {
     edits: () => imageEditEndpoint.priceFields!(editBody('x', { size: 'auto', quality: 'hd' }) as never, model('de-2')),
   }
 
-  test('for every shape', () => {
+  test('names them for every shape', () => {
     expect(rows.map(([shape]) => shape)).toEqual(Object.keys(fieldsOf))
   })
 

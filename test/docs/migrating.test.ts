@@ -14,7 +14,7 @@ import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markd
 const page = readPage('docs/migrating.md')
 const ORIGINS = ['calling vendors directly', 'LiteLLM proxy', 'Portkey', 'OpenRouter', 'the Vercel AI SDK']
 
-describe.each(ORIGINS)('from %s', (origin) => {
+describe.each(ORIGINS)('migration from %s', (origin) => {
   const part = section(page, `From ${origin}`)
 
   test('there is a table, and code before and after', () => {

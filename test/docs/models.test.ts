@@ -14,7 +14,7 @@ import { firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/models.md')
 
-/** What a table says about a field, in the page's words; fields that it does not name go `otherwise`. */
+/** Rule of a table for a field, in the page's words; `otherwise` for fields that it does not contain. */
 function ruleOf(table: Readonly<Record<string, unknown>>, field: string, otherwise: string): string {
   const rule = table[field]
   if (rule === undefined) return otherwise
@@ -29,7 +29,7 @@ test('the page shows what each vendor does with each chat parameter', () => {
   const expected = fields.map((field) => [
     field,
     ruleOf(OPENAI_REASONING_FIELDS, field, 'passes'),
-    // What is left out at every server of the dialect but OpenAI's own is in no table.
+    // Fields that are omitted at every server of the dialect except OpenAI's own are in no table.
     field === 'moderation' ? 'dropped' : ruleOf(DASHSCOPE_FIELDS, field, 'passes'),
     ruleOf(ANTHROPIC, field, 'dropped'),
     ruleOf(GEMINI, field, 'dropped'),

@@ -7,7 +7,7 @@ import { ROOT, readPage, readPages, section } from './support/markdown.ts'
 const readme = readPage('README.md')
 const results = { path: 'bench/RESULTS.md', text: readFileSync(join(ROOT, 'bench/RESULTS.md'), 'utf8') }
 
-/** The rows of the first table below a heading, by column. A scenario stands in its first row only. */
+/** Rows of the first table below a heading, by column. A scenario is named only in its first row. */
 function rowsOf(heading: string): Record<string, string>[] {
   const lines = section(results, heading)
     .split('\n')

@@ -22,13 +22,13 @@ function namesIn(text: string): string[] {
   return [...new Set(text.match(NAME))].sort()
 }
 
-/** What `signalbox serve` reads for vendors that stand on a page of their own. */
+/** Variables that `signalbox serve` reads for vendors with a separate page. */
 const PRESET_NAMES = Object.values<Preset>(presets).flatMap((preset) => {
   const { keys, baseURL } = presetVariables(preset)
   return [...keys, baseURL]
 })
 
-/** What `signalbox serve` reads: the settings' own names, and two for each vendor. */
+/** Variables that `signalbox serve` reads: the names of the settings, and two for each vendor. */
 function namesInCode(): string[] {
   const vendors = [...source('cli/configured-vendors.ts').matchAll(/\['([A-Z]+)', \w+\]/g)].map(([, prefix]) => prefix)
   const settings = [...source('cli/serve-settings.ts').matchAll(/(?:read|given)\('([A-Z_]+)'/g)].map(
@@ -63,7 +63,7 @@ test('every variable in the help of the command is one that serve reads, and the
   ).toEqual(expected)
 })
 
-test('no page names a variable of ours that does not exist', () => {
+test('names no signalbox variable on any page that does not exist', () => {
   const known = [...namesInCode(), ...PRESET_NAMES]
   const ours = /^(?:SIGNALBOX_|.*_BASE_URL$)/
 

@@ -49,7 +49,7 @@ describe('a link', () => {
       expect(siteLink(href, 'models.md'), href).toBeUndefined()
   })
 
-  test('to another file of the repository leads to a page that shows it', () => {
+  test('leads to a page that shows another file of the repository', () => {
     expect(siteLink('../examples/express.mjs', 'getting-started.md')).toBe('/files/examples/express.mjs.html')
     expect(siteLink('../README.md#why', 'index.md')).toBe('/files/README.html#why')
     expect(siteLink('../../CONTRIBUTING.md', 'decisions/0003-biome.md')).toBe('/files/CONTRIBUTING.html')
@@ -60,7 +60,7 @@ describe('a link', () => {
     expect(siteLink('LICENSE', 'files/README.md')).toBe('/files/LICENSE.html')
   })
 
-  test('to a file that does not exist is an error', () => {
+  test('is an error if its file does not exist', () => {
     expect(() => siteLink('../examples/none.mjs', 'models.md')).toThrow('docs/models.md links to ../examples/none.mjs')
   })
 })

@@ -75,7 +75,7 @@ describe.each(REQUESTS)('the table of: %s', (heading, inSchema, specified) => {
   const table = fieldTable(heading)
 
   test('lists the fields of the schema and no others', () => {
-    // Items of lists stand in no schema that can be read; the tests below send them.
+    // Items of lists are in no schema that can be read; the tests below send them.
     expect(table.fields.filter((field) => !field.includes('[]')).sort()).toEqual([...new Set(inSchema)].sort())
   })
 

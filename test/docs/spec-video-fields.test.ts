@@ -22,7 +22,7 @@ const BODIES = {
 
 type Family = keyof typeof BODIES
 
-/** A value of each field that agrees with the defaults; that of `media` is the family's own where it has one. */
+/** Value of each field that agrees with the defaults; `media` depends on the family. */
 const VALUES: Readonly<Record<string, unknown>> = {
   'input.prompt': 'a boat',
   'input.media': [{ type: 'first_frame', url: PICTURE }],
@@ -39,7 +39,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   'parameters.shot_type': 'multi',
 }
 
-/** What becomes of a field, found out by sending it and by leaving it out. */
+/** Returns the treatment of a field, from requests with and without it. */
 function fate(family: Family, path: string): Verdict {
   const { model: id, input } = BODIES[family]
   const model = catalog.find(id)!

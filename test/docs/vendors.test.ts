@@ -8,7 +8,7 @@ const ALL: readonly Preset[] = Object.values(presets)
 
 const code = (text: string): string => `\`${text}\``
 
-/** As `firstTable` gives cells. */
+/** Returns cells in the form of `firstTable`. */
 function withoutBackquotes(rows: readonly (readonly string[])[]): string[][] {
   return rows.map((row) => row.map((cell) => cell.replace(/^`([^`]*)`$/, '$1')))
 }
@@ -79,7 +79,7 @@ test('the page says which servers have Responses, and what becomes of their foll
   expect(firstTable(section(page, 'Responses')).slice(1)).toEqual(withoutBackquotes(expected))
 })
 
-test('the page names the servers that take pictures as bytes, and those that know the role developer', () => {
+test('names the servers on the page that accept images as bytes, and those that know the role developer', () => {
   const names = (test: (preset: Preset) => boolean) => ALL.filter(test).map(({ name }) => name)
 
   for (const name of names(({ takesImageUrls }) => takesImageUrls === false))

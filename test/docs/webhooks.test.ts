@@ -126,7 +126,7 @@ describe('the example webhook-receiver', () => {
     expect(output).not.toContain('task_of_msg_3')
   })
 
-  test('ends with 0 on SIGTERM', async () => {
+  test('exits with status 0 on SIGTERM', async () => {
     const closed = once(child, 'close')
     child.kill('SIGTERM')
 

@@ -10,7 +10,7 @@ describe('on one SQLite file', () => {
   test(BATCH_KILLS, BATCH_KILLS_TIMEOUT, () => kills({ kind: 'sqlite', path: newPath() }))
 })
 
-describe('of messages, on one SQLite file', () => {
+describe('batches of messages on one SQLite file', () => {
   const kills = batchKillsDrill('messages')
 
   test(BATCH_KILLS, BATCH_KILLS_TIMEOUT, () => kills({ kind: 'sqlite', path: newPath() }))

@@ -23,7 +23,7 @@ afterEach(async () => {
 interface StandIn {
   readonly baseURL: string
   attempts: number
-  /** Undefined: the connection is reset. */
+  /** Status of each answer, or `undefined` to reset the connection. */
   status: number | undefined
 }
 
@@ -115,7 +115,7 @@ test('two dead vendors with two keys each get at most 1,100 attempts together', 
   expect(sum(stands)).toBeLessThanOrEqual(1100)
 })
 
-test('a dead vendor beside a live one costs no caller an answer, and is hardly asked', {
+test('costs no caller an answer if a dead vendor has a live alternative, and rarely calls the dead one', {
   timeout: 60_000,
 }, async () => {
   const stands = [await standIn(undefined), await standIn(200)]

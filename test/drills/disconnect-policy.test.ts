@@ -31,7 +31,7 @@ async function openHanging(count: number): Promise<RawCaller[]> {
   return callers
 }
 
-describe('the policy for callers who leave', () => {
+describe('the policy for disconnected callers', () => {
   type Policy = NonNullable<GatewayOptions['disconnect']>
   type Fate = 'read on' | 'stopped'
   const policies: readonly (readonly [string, Fate, Fate, Policy])[] = [
@@ -78,7 +78,7 @@ describe('the policy for callers who leave', () => {
 })
 
 describe('draining', () => {
-  test('holds at most 100 calls open for nobody, and ends them when their time is over', async () => {
+  test('holds at most 100 calls open for nobody, and ends them when they have expired', async () => {
     const clock = fakeClock()
     started = await startGateway({ disconnect: { default: 'cancel', chat: 'drain' }, drainMs: 20_000, clock })
     const callers = await openHanging(MAX_DRAINING + 20)

@@ -8,7 +8,7 @@ import type { Stage, StageFault } from './support/stage-gate.ts'
 
 const START = 1_000_000_000n
 
-/** What must be left of one fault in one stage. */
+/** Expected result of one fault in one stage. */
 interface Expected {
   /** `none`: the caller gets no answer, because it has left. */
   readonly status: number | 'none'
@@ -17,7 +17,7 @@ interface Expected {
   readonly vendorCalls: 0 | 1 | 2
   /** When the answer had begun: how it ended. */
   readonly ending?: 'clean' | 'cut'
-  /** What a limiter that fails at the end cannot give back; it comes back by time. */
+  /** Limits that a limiter failing at the end cannot release; they expire. */
   readonly keeps?: 'lease' | 'tokens'
 }
 
@@ -53,7 +53,7 @@ const ROWS: readonly Row[] = [
   ['reserve', 'a leaving caller', 'both', unsent('none')],
   ['translate request', 'a throw', 'both', unsent(500)],
   ['translate request', 'a leaving caller', 'both', unsent('none')],
-  // No byte has left, so the vendor is asked once more, and answers.
+  // No byte was sent, so the vendor is called again, and answers.
   ['send', 'a throw', 'both', settled(200, { vendorCalls: 2, ending: 'clean' })],
   ['send', 'a time-out', 'both', voided(504)],
   // A whole answer that is under way is read to its end, and paid for.
@@ -116,7 +116,7 @@ function expectNothingLost(report: StageReport, expected: Pick<Expected, 'hold' 
 }
 
 describe('a hold ends once, limits are given back and nothing is thrown into the void', () => {
-  test.each(CASES)('with %s at "%s" (%s)', async (fault, stage, form, expected) => {
+  test.each(CASES)('survives %s at "%s" (%s)', async (fault, stage, form, expected) => {
     const report = await runStageDrill({ stage, fault, isStream: form === 'stream' })
 
     expectNothingLost(report, expected)
@@ -129,7 +129,7 @@ describe('a hold ends once, limits are given back and nothing is thrown into the
   })
 })
 
-describe('under the policy drain', () => {
+describe('policy drain', () => {
   const stages: readonly (readonly [Stage, Expected['hold'], 0 | 1])[] = [
     ['acquire lease', 'voided', 0],
     ['take rates', 'voided', 0],
@@ -143,19 +143,19 @@ describe('under the policy drain', () => {
   const cases = stages.flatMap((row) => [[...row, false] as const, [...row, true] as const])
 
   test.each(cases)(
-    'a caller who leaves at "%s" is %s: only a call that has begun is read on (calls: %i, stream: %s)',
+    'ends a call whose caller disconnects at "%s" as %s: only a started call is read on (calls: %i, stream: %s)',
     async (stage, hold, vendorCalls, isStream) => {
       const report = await runStageDrill({ stage, fault: 'a leaving caller', isStream, disconnect: 'drain' })
 
       expectNothingLost(report, { hold })
       expect(report.vendorCalls).toBe(vendorCalls)
-      // What the vendor reported at the end of the whole answer: 9 tokens in, 3 out.
+      // The vendor's report at the end of the whole answer: 9 tokens in, 3 out.
       expect(START - report.balance).toBe(hold === 'settled' ? 9n * 1000n + 3n * 4000n : 0n)
     },
   )
 })
 
-test('a hold whose acknowledgement was lost is ended by the sweeper once its time is over, while the store cannot undo it', async () => {
+test('sweeps an expired hold whose acknowledgement was lost, while the store cannot undo it', async () => {
   const clock = fakeClock()
   const store = memoryStore()
   const { ledger } = store

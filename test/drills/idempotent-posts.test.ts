@@ -8,7 +8,7 @@ const LIMIT = { timeout: 120_000 }
 const newPath = temporaryPaths()
 const drill = idempotentPosts()
 
-describe('through a gateway on memory', () => {
+describe('a gateway on memory', () => {
   test(IDEMPOTENT_POSTS, LIMIT, () => drill(memoryStore()))
 
   test(TAKEN_OVER, () => {
@@ -17,7 +17,7 @@ describe('through a gateway on memory', () => {
   })
 })
 
-describe('through a gateway on SQLite', () => {
+describe('a gateway on SQLite', () => {
   test(IDEMPOTENT_POSTS, LIMIT, () => drill(sqliteStore({ path: newPath() })))
 
   test(TAKEN_OVER, () => {

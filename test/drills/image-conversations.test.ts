@@ -89,7 +89,7 @@ describe('a conversation goes on at the vendor key that began it', () => {
     expect(sandbox.requests[1]?.body).toMatchObject({ previous_interaction_id: id })
   })
 
-  test('and reads as unknown once that key is no longer configured; nothing is sent or charged', async () => {
+  test('reads as unknown once that key is no longer configured; nothing is sent or charged', async () => {
     const path = newPath()
     await startWith(KEYS, path)
     const id = await begin({ stream: true })
@@ -113,36 +113,39 @@ describe('the answers of one account do not exist for another', () => {
   test.each([
     ['whole', {}],
     ['streamed', { stream: true }],
-  ])('a %s one is 404 with the bytes of an unknown id, in whole and streamed requests', async (_name, members) => {
-    started = await startGateway({
-      keys: [
-        { key: TEST_KEY, account: TEST_ACCOUNT },
-        { key: OTHER_KEY, account: 'acct_other' },
-      ],
-    })
-    await started.gateway.accounts.credit('acct_other', '5')
-    const id = await begin(members)
-    const ask = async (previous: string, stream: boolean): Promise<readonly [number, string]> => {
-      const answer = await started.post(
-        IMAGES,
-        interaction('x', { previous_interaction_id: previous, stream }),
-        AS_OTHER,
-      )
-      return [answer.status, await answer.text()]
-    }
+  ])(
+    'answers a %s one with 404 and the bytes of an unknown id, in whole and streamed requests',
+    async (_name, members) => {
+      started = await startGateway({
+        keys: [
+          { key: TEST_KEY, account: TEST_ACCOUNT },
+          { key: OTHER_KEY, account: 'acct_other' },
+        ],
+      })
+      await started.gateway.accounts.credit('acct_other', '5')
+      const id = await begin(members)
+      const ask = async (previous: string, stream: boolean): Promise<readonly [number, string]> => {
+        const answer = await started.post(
+          IMAGES,
+          interaction('x', { previous_interaction_id: previous, stream }),
+          AS_OTHER,
+        )
+        return [answer.status, await answer.text()]
+      }
 
-    for (const stream of [false, true]) {
-      const [status, text] = await ask(id, stream)
-      expect(status).toBe(404)
-      expect([status, text]).toEqual(await ask('v1_nobody', stream))
-    }
-    expect((await resume(id)).status).toBe(200)
-    expect(started.sandbox.requests).toHaveLength(2)
-    expect((await started.gateway.accounts.get('acct_other'))?.balance).toBe(5_000_000_000n)
-  })
+      for (const stream of [false, true]) {
+        const [status, text] = await ask(id, stream)
+        expect(status).toBe(404)
+        expect([status, text]).toEqual(await ask('v1_nobody', stream))
+      }
+      expect((await resume(id)).status).toBe(200)
+      expect(started.sandbox.requests).toHaveLength(2)
+      expect((await started.gateway.accounts.get('acct_other'))?.balance).toBe(5_000_000_000n)
+    },
+  )
 
   test.each(['../../etc/passwd', 'v1_\u0000', `v1_${'x'.repeat(10_000)}`, '__proto__', 'constructor'])(
-    'an id such as %j is 404 and goes nowhere',
+    'answers an id such as %j with 404 without a call',
     async (id) => {
       started = await startGateway()
 

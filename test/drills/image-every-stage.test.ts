@@ -4,7 +4,7 @@ import type { Stage, StageFault } from './support/stage-gate.ts'
 
 const START = 1_000_000_000n
 
-/** What is paid: nothing and no hold at all, nothing though it was held, all that was held, or what the vendor reports. */
+/** Amount that is paid: nothing without a hold, nothing despite a hold, the full hold, or the vendor's report. */
 type Paid = 'not begun' | 'nothing' | 'as held' | 'as reported'
 
 interface Expected {
@@ -32,7 +32,7 @@ const ROWS: readonly Row[] = [
   ['reserve', 'a leaving caller', 'both', row('none', 'nothing', 0)],
   ['translate request', 'a throw', 'both', row(500, 'nothing', 0)],
   ['translate request', 'a leaving caller', 'both', row('none', 'nothing', 0)],
-  // No byte has left, so the vendor is asked once more, and draws.
+  // No byte was sent, so the vendor is called again, and generates the image.
   ['send', 'a throw', 'both', row(200, 'as reported', 2)],
   ['send', 'a time-out', 'both', row(504, 'nothing', 1)],
   ['send', 'a leaving caller', 'both', row('none', 'nothing', 1)],
@@ -48,7 +48,7 @@ const ROWS: readonly Row[] = [
   ['vendor body', 'a leaving caller', 'stream', row(200, 'as held', 1)],
   ['read answer', 'a throw', 'whole', row(500, 'nothing', 1)],
   ['read answer', 'a throw', 'stream', row(200, 'as held', 1)],
-  // The whole answer is there already when its caller leaves.
+  // The whole answer has arrived when its caller disconnects.
   ['read answer', 'a leaving caller', 'whole', row('none', 'as reported', 1)],
   ['read answer', 'a leaving caller', 'stream', row(200, 'as held', 1)],
   ['settle', 'a throw', 'both', row(200, 'as reported', 1)],
@@ -81,8 +81,8 @@ function expectPaid(report: ImageStageReport, paid: Paid): void {
   expect(report.openVendorCalls).toBe(0)
 }
 
-describe('the hold of a picture ends once, and no vendor that may be drawing is asked again', () => {
-  test.each(CASES)('with %s at "%s" (%s)', async (fault, stage, form, expected) => {
+describe('the hold of an image ends once, and no vendor that may be generating it is called again', () => {
+  test.each(CASES)('survives %s at "%s" (%s)', async (fault, stage, form, expected) => {
     const report = await runImageStageDrill({ stage, fault, isStream: form === 'stream' })
 
     expect(report.status ?? 'none').toBe(expected.status)
@@ -93,7 +93,7 @@ describe('the hold of a picture ends once, and no vendor that may be drawing is 
   })
 })
 
-describe('under the policy drain', () => {
+describe('policy drain', () => {
   test.each([
     ['reserve', 'nothing', 0, false],
     ['send', 'as reported', 1, false],
@@ -101,15 +101,18 @@ describe('under the policy drain', () => {
     ['vendor head', 'as reported', 1, true],
     ['vendor body', 'as reported', 1, false],
     ['vendor body', 'as reported', 1, true],
-  ] as const)('a caller who leaves at "%s" pays %s (calls: %i, stream: %s)', async (stage, paid, calls, isStream) => {
-    const report = await runImageStageDrill({
-      stage,
-      fault: 'a leaving caller',
-      isStream,
-      disconnect: { images: 'drain' },
-    })
+  ] as const)(
+    'charges a caller that disconnects at "%s" %s (calls: %i, stream: %s)',
+    async (stage, paid, calls, isStream) => {
+      const report = await runImageStageDrill({
+        stage,
+        fault: 'a leaving caller',
+        isStream,
+        disconnect: { images: 'drain' },
+      })
 
-    expect(report.vendorCalls).toBe(calls)
-    expectPaid(report, paid)
-  })
+      expect(report.vendorCalls).toBe(calls)
+      expectPaid(report, paid)
+    },
+  )
 })

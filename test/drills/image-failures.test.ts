@@ -91,7 +91,7 @@ describe.each(FORMS)('a caller in the shape %s (%s) who leaves while the vendor 
     expect(endedCount()).toBe(1)
   })
 
-  test('under the policy drain pays what the vendor reports, and the picture is read to its end', async () => {
+  test("pays the vendor's report with the policy drain, and the image is read to its end", async () => {
     started = await startGateway({ disconnect: { default: 'cancel', images: 'drain', image_edits: 'drain' } })
     started.sandbox.fault({ kind: 'delay', delayMs: 100 })
     const caller = rawPost(started.url, path, body)
@@ -100,7 +100,7 @@ describe.each(FORMS)('a caller in the shape %s (%s) who leaves while the vendor 
     caller.leave()
     const ended = await ending
 
-    // Nobody who has left before the first bytes gets a stream, but its vendor was asked and has drawn.
+    // Callers that disconnect before the first bytes get no stream, but the vendor was called and generated the image.
     expect(ended.ending).toBe('completed')
     expect(ended.usage?.images).toBe(1)
     expect(ended.costNanoDollars).toBeGreaterThan(0n)
@@ -138,7 +138,7 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
 
   test.each([
     ['429', { kind: 'status', status: 429, times: 1 }, 2],
-    // A refusal is no beginning, so the same vendor is asked once more before the fallback is.
+    // A rejected call has not begun, so the same vendor is retried before the fallback.
     ['503', { kind: 'status', status: 503, times: 2 }, 3],
   ] as const)(
     'goes to a fallback of the same shape after a %s, and costs what that one costs',
@@ -187,7 +187,7 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
   })
 })
 
-describe('a stream of pictures that is cut', () => {
+describe('a stream of images that is cut', () => {
   const PARTS = { stream: true, partial_images: 2 }
   const cuts = [
     ['generations', generation('a paper boat', PARTS), 1, /^data: \{"error":\{/],
@@ -238,7 +238,7 @@ describe('a stream of pictures that is cut', () => {
     },
   )
 
-  test('a caller who leaves after the first partial picture pays what was held, once', async () => {
+  test('charges the hold once if the caller disconnects after the first partial image', async () => {
     started = await startGateway()
     started.sandbox.fault({ kind: 'hang-body', events: 1 })
     const caller = rawPost(started.url, IMAGES, generation('a paper boat', PARTS))

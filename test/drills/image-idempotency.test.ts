@@ -19,7 +19,7 @@ async function read(answer: Response): Promise<{ status: number; text: string; r
 }
 
 describe.each(FORMS)('an Idempotency-Key in the shape %s (%s)', (_shape, _form, path, body) => {
-  test('gives the same bytes again, and one picture is made and paid for', async () => {
+  test('returns the same bytes again, and one image is generated and paid for', async () => {
     started = await startGateway()
     const first = await started.post(path, body, KEY)
     const original = await read(first)
@@ -64,7 +64,7 @@ describe.each(FORMS)('an Idempotency-Key in the shape %s (%s)', (_shape, _form, 
   })
 })
 
-test('a form sent again under another boundary is the same request; with another picture it is not', async () => {
+test('treats a form with another boundary as the same request, but not one with another image', async () => {
   started = await startGateway()
   const send = (side: number): Promise<Response> =>
     postForm(started.url, editForm({ quality: 'low' }, [{ name: 'image', bytes: png(side) }]), KEY)
@@ -107,7 +107,7 @@ test('a replayed interaction has the id that can be continued', async () => {
   expect(next.status).toBe(200)
 })
 
-test('a picture whose caller left is paid for, and its key is free: nobody has an answer to give again', async () => {
+test('charges an image whose caller disconnected, and frees its key: there is no answer to repeat', async () => {
   started = await startGateway()
   started.sandbox.fault({ kind: 'hang' })
   const caller = rawPost(started.url, IMAGES, generation('a paper boat'))

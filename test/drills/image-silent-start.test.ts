@@ -40,7 +40,7 @@ test.each([
   ['interactions', interaction(PROMPT, { stream: true }), 'reset-mid-stream', 3],
   ['interactions', interaction(PROMPT, { stream: true }), 'end-early', 3],
 ] as const)(
-  'in the shape %s a stream that fails before anything of a picture came costs nothing (%#)',
+  'charges nothing for a stream in the shape %s that fails before any part of an image (%#)',
   async (_shape, body, kind, events) => {
     sandbox.fault({ kind, events })
 
@@ -56,7 +56,7 @@ test.each([
   },
 )
 
-test('a stream whose vendor breaks off after the headers and before any picture is told with what it may bill (nothing before)', async () => {
+test('reports what the vendor may bill for a stream that breaks off after the headers and before any image (nothing before)', async () => {
   sandbox.fault({ kind: 'reset-mid-stream', events: 3 })
   const answer = await whileTimePasses(started.post(IMAGES, interaction(PROMPT, { stream: true })))
   await whileTimePasses(answer.text())
@@ -68,7 +68,7 @@ test('a stream whose vendor breaks off after the headers and before any picture 
   expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
 })
 
-test('the same is charged as it was held where the host has it so', async () => {
+test('charges such a stream as held if the host enables that', async () => {
   await started.close()
   started = await startGateway({ clock, transport: sandbox.transport(), chargeBrokenAnswers: true })
   sandbox.fault({ kind: 'reset-mid-stream', events: 3 })

@@ -13,7 +13,7 @@ import { drillDrivers } from './support/drill-drivers.ts'
 import { drillTransport } from './support/drill-vendor.ts'
 import { type Stage, type StageFault, StageGate } from './support/stage-gate.ts'
 
-/** One request for a picture and the one thing that goes wrong with it. */
+/** Request for an image with one fault. */
 export interface ImageStageDrill {
   readonly stage: Stage
   readonly fault: StageFault
@@ -21,12 +21,12 @@ export interface ImageStageDrill {
   readonly disconnect?: DisconnectPolicies
 }
 
-/** What is left when the request is over. Amounts in nano-dollars. */
+/** State after the request. Amounts in nano-dollars. */
 export interface ImageStageReport {
-  /** Undefined: no answer. */
+  /** Status, or `undefined` without an answer. */
   readonly status: number | undefined
   readonly ending: 'clean' | 'cut' | undefined
-  /** Does the answer tell the caller's client not to send the request again? */
+  /** Whether the answer tells the caller's client not to retry. */
   readonly isFinal: boolean
   /** How each hold ended. */
   readonly holds: readonly (readonly string[])[]
@@ -51,7 +51,7 @@ const USAGE = {
   total_tokens: 276,
 }
 
-/** What the vendor's report comes to: 4 tokens of text in, 272 of a picture out. */
+/** Cost of the vendor's report: 4 input tokens of text, 272 output tokens of an image. */
 export const REPORTED_COST = 4n * 5_000n + 272n * 30_000n
 
 const WHOLE = JSON.stringify({ created: 1_767_225_600, data: [{ b64_json: 'aGVsbG8=' }], usage: USAGE })

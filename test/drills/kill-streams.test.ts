@@ -71,7 +71,7 @@ async function openStreams(server: ServerProcess): Promise<RawCaller[]> {
   return callers
 }
 
-/** Keeps callers busy; gives a function that resolves once all of them have met the end of the server. */
+/** Keeps callers busy. The returned function resolves once all of them have noticed the end of the server. */
 function keepBusy(server: ServerProcess): () => Promise<void> {
   const callers = Array.from({ length: BUSY_CALLERS }, async () => {
     while ((await chat(server, 'hello', true)) === 200);

@@ -43,7 +43,7 @@ describe.each([false, true])('random exits (chargeBrokenAnswers: %s)', (chargeBr
     for (const { account, lost, unpaid, dearestCall } of table.accounts)
       expect(chargeBrokenAnswers ? unpaid : lost, `${account}\n${text}`).toBeLessThanOrEqual(dearestCall)
     expect(total.untoldCalls, text).toBe(0)
-    // What the vendor ended or did not report is charged within 25 % of its own count, for callers too.
+    // Calls that the vendor ended or did not report are charged within 25 % of its own count, for callers too.
     for (const name of isLong ? ENDED_BY_VENDOR : []) {
       const { billed, charged, told } = table.rows.get(name)!
       expect(charged * 4n, `${name}\n${text}`).toBeLessThanOrEqual(billed * 5n)

@@ -49,8 +49,8 @@ async function startWith(fault: Fault): Promise<void> {
     vendors: [vendor('alone', faulty), vendor('first', faulty), vendor('second', healthy)],
     models: [...drillModels('alone', ['alone']), ...drillModels('pair', ['first', 'second'])],
     prices: drillPrices(['alone', 'pair']),
-    // What takes long to read is to be given up because it is too much.
-    // The drill is about what another vendor makes of a fault; that none is asked after a time-out by default has its own tests.
+    // Slow reads are to be given up because of their size. The drill tests what another vendor does after a fault; other tests cover
+    // that by default none is called after a timeout.
     routing: { retryAfterTimeout: true },
     timeouts: isLarge(fault) ? { ...FAULT_TIMEOUTS, totalMs: 60_000 } : FAULT_TIMEOUTS,
   })
@@ -72,7 +72,7 @@ async function expectRight(drillCall: DrillCall, fault: Fault): Promise<void> {
   await expect.poll(() => endingsOf(answer).length).toBe(1)
   const cost = endingsOf(answer)[0]!.costNanoDollars
   if (expected.kind === 'broken') {
-    // The prompt, estimated from above, and what came of the answer.
+    // The prompt, estimated from above, and the output received so far.
     expect(cost, what).toBeGreaterThan(0n)
     expect(cost, what).toBeLessThan(5n * WHOLE_COSTS[form])
   } else expect(cost, what).toBe(expected.kind === 'whole' ? WHOLE_COSTS[form] : 0n)

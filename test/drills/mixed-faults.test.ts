@@ -102,7 +102,7 @@ describe('mixed faults', () => {
       expect(wrong).toEqual([])
       const slowest = (fault: boolean): number =>
         Math.max(...answers.flatMap(({ durationMs }, index) => (hasFault(calls[index]!) === fault ? [durationMs] : [])))
-      // What the machine takes for calls that nothing is wrong with, it takes for the others as well.
+      // The time that the machine needs for healthy calls applies to the others as well.
       expect(slowest(true)).toBeLessThan(FAULT_TIMEOUTS.totalMs + 1_000 + slowest(false))
       // Else most calls went past the faults, and little would be shown.
       expect(struck.size).toBeGreaterThan(calls.length * mix.faultShare * 0.3)

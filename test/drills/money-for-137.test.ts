@@ -8,7 +8,7 @@ import { sendToFourProcesses, sendToOneProcess } from './support/money-for-137-d
 const TIMEOUT = { timeout: 120_000 }
 const newPath = temporaryPaths()
 
-describe('of many parallel requests with money for 137', () => {
+describe('many parallel requests with money for 137', () => {
   const send = sendToOneProcess()
   const stores: readonly (readonly [string, () => GatewayStore])[] = [
     ['memory', () => memoryStore()],
@@ -20,7 +20,7 @@ describe('of many parallel requests with money for 137', () => {
   )
 })
 
-describe('of many parallel requests to 4 processes on one account with money for 137', () => {
+describe('many parallel requests to 4 processes on one account with money for 137', () => {
   const send = sendToFourProcesses()
 
   test('exactly 137 reach the vendor on one SQLite file', TIMEOUT, () => send(`sqlite:${newPath()}`))

@@ -12,11 +12,11 @@ let clock: FakeClock
 
 afterEach(() => started.close())
 
-/** A store whose ledger can be down when holds end, and that tells of every end that had an effect. */
+/** Store whose ledger can be down when holds end. It records every end that had an effect. */
 class FailingStore {
   readonly inner = memoryStore()
   readonly ends: string[] = []
-  /** What every attempt to end a hold meets; nothing: it succeeds. */
+  /** Fault of every attempt to end a hold; `undefined` if it succeeds. */
   fault: 'down' | 'acknowledgement lost' | Promise<void> | undefined
   attempts = 0
   isClosed = false
@@ -77,7 +77,7 @@ describe('a request that ends while the ledger is down', () => {
     ['a stream that breaks', '[[fault:reset-mid-stream=3]] one two three four', true, 'settled'],
   ] as const
 
-  test.each(ways)('with %s: ends its hold once, when the ledger is back', async (_name, text, stream, how) => {
+  test.each(ways)('ends its hold once after %s, when the ledger is back', async (_name, text, stream, how) => {
     const failing = new FailingStore()
     await begin(failing)
     failing.fault = 'down'
@@ -104,7 +104,7 @@ describe('a request that ends while the ledger is down', () => {
     expect(balance < CREDIT).toBe(how === 'settled')
   })
 
-  test('is not told a cost that is not known yet', async () => {
+  test('does not show a cost that is not known yet', async () => {
     const failing = new FailingStore()
     await begin(failing)
     failing.fault = 'down'
@@ -216,7 +216,7 @@ describe('a gateway that is closed while settlements wait', () => {
     expect(await journal(failing)).toEqual({ charges: 3, sum: account?.balance })
   })
 
-  test('ends all the same when the ledger stays away; the holds then end by expiry in the next gateway', async () => {
+  test('still ends if the ledger stays down; the holds then expire in the next gateway', async () => {
     const failing = new FailingStore()
     await begin(failing)
     failing.fault = 'down'

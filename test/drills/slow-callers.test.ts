@@ -12,7 +12,7 @@ const SLOW_WRITERS = isLong ? 1_000 : 100
 const CLOSED_CALLERS = 4
 /** Enough for a percentile that one pause of the machine does not make. */
 const CALLS_A_ROUND = isLong ? 1_000 : 200
-/** Of several rounds the quietest counts: the machine has other things to do as well. */
+/** The fastest of several rounds counts, because the machine also does other work. */
 const ROUNDS = 3
 /** A 99th percentile below it is no harm, whatever it is without slow callers. */
 const HARMLESS_MS = isLong ? 20 : 50
@@ -61,7 +61,7 @@ async function startGateway(requestTimeoutMs?: number): Promise<Gateway> {
 
 const tell = (order: SlowCallersOrder): Promise<SlowCallersMeasures> => slow.ask(order)
 
-/** What callers in good health see of each gateway: the quietest of some rounds, in milliseconds. */
+/** Measures the latency of healthy callers of each gateway: the fastest of several rounds, in milliseconds. */
 async function healthyP99s(gateways: readonly Gateway[]): Promise<number[]> {
   const lowest = gateways.map(() => Number.POSITIVE_INFINITY)
   for (let round = 0; round < ROUNDS; round++) {
@@ -121,7 +121,7 @@ describe(`${SLOW_READERS} slow readers and ${SLOW_WRITERS} slow writers`, () => 
       .toEqual({ sockets: 0, callsUnderWay: 0, held: '0' })
   })
 
-  test('of whom the writers are cut off by the time limit of the server, with nothing held for them', {
+  test('cuts slow writers off by the time limit of the server, and holds nothing for them', {
     timeout: 60_000,
   }, async () => {
     gateway = await startGateway(1_000)

@@ -4,7 +4,7 @@
  *   npm run soak                   an hour
  *   npm run soak -- --minutes 1    as the gate runs it
  *
- * Every ten seconds it prints what the gateway's process holds. It ends with 0 when all answers were right, the money is
+ * Every ten seconds it prints the measurements of the gateway's process. It exits with status 0 if all answers were right, the money is
  * exact, nothing is left behind and the heap did not grow; else with 1 and the reasons.
  */
 import { parseArgs } from 'node:util'
@@ -70,7 +70,7 @@ async function sample() {
   return row
 }
 
-/** Waits until nothing is under way, held or open any more, for a bounded time; gives the last measurement. */
+/** Waits for a limited time until no work is in flight, held or open, and returns the last measurement. */
 async function untilQuiet() {
   const untilMs = performance.now() + QUIET_WITHIN_MS
   for (;;) {

@@ -9,7 +9,7 @@ const TASKS = isLong ? 10_000 : 500
 const WATCHED_MS = isLong ? 60_000 : 6_000
 const TIMEOUT = { timeout: isLong ? 900_000 : 120_000 }
 
-/** What the vendor takes of one account (DashScope, "Manage asynchronous tasks"). */
+/** Vendor's rate limit for one account (DashScope, "Manage asynchronous tasks"). */
 const QUESTIONS_PER_SECOND = 20
 const MOST_RESIDENT_BYTES = 100 * 1024 * 1024
 
@@ -66,7 +66,7 @@ describe('two processes that follow the tasks of one vendor account', () => {
         pollIntervalMs: 1_000,
       }
       await submitAll(settings)
-      // What is measured is the following of tasks alone, by processes that find them in the store.
+      // Measures only the polling of tasks, by processes that find them in the store.
       const servers = [await start(settings), await start(settings)]
 
       const askedAtMs: number[] = []

@@ -51,7 +51,7 @@ describe('a task of each kind in both protocols outlives a restart of the gatewa
     ['SQLite', () => sqliteStore({ path })],
   ]
 
-  test.each(stores)('and ends with its charge and its webhook on %s', async (_name, openStore) => {
+  test.each(stores)('ends with its charge and its webhook on %s', async (_name, openStore) => {
     const { origin } = await sandbox.listen()
     const before: GatewayEvent[] = []
     const after: GatewayEvent[] = []

@@ -104,7 +104,7 @@ describe('the demo', () => {
     durationMs = performance.now() - startedAtMs
   })
 
-  test('ends with 0 within 30 seconds, every row of every endpoint ok', () => {
+  test('exits with status 0 within 30 seconds, every row of every endpoint ok', () => {
     const rows = rowsOf(ended)
 
     expect([ended.code, ended.output]).toEqual([0, expect.stringContaining(`${rows.length} rows, all ok`)])
@@ -150,7 +150,7 @@ describe('the demo', () => {
     expect(readdirSync(folder).sort()).toEqual([...Object.keys(PICTURES), ...OTHERS].sort())
   })
 
-  test.each(Object.entries(PICTURES))('%s is a picture of the size and format asked for', (name, facts) => {
+  test.each(Object.entries(PICTURES))('writes %s as an image of the requested size and format', (name, facts) => {
     expect(imageHeader([fileOf(name)])).toMatchObject(facts)
   })
 
@@ -197,7 +197,7 @@ describe('the demo', () => {
   )
 })
 
-test('the demo ends with 1 when a vendor is broken, names the reason, and runs the other rows', async () => {
+test('exits the demo with status 1 if a vendor is broken, names the reason, and runs the other rows', async () => {
   const output = mkdtempSync(join(folder, 'broken-'))
 
   const ended = await endOfExample('demo', { DEMO_OUTPUT: output, DEMO_BROKEN_VENDOR: 'voyage' })

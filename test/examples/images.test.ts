@@ -22,16 +22,16 @@ describe('the example images', () => {
   })
   afterAll(() => rm(folder, { recursive: true }))
 
-  test('ends with 0 and names what it has written', () => {
+  test('exits with status 0 and names its files', () => {
     expect(ended.code).toBe(0)
     for (const name of Object.keys(PICTURES)) expect(ended.output).toMatch(new RegExp(`^${name} \\d+ bytes$`, 'm'))
   })
 
-  test('writes a picture of every shape and nothing else', async () => {
+  test('writes an image of every shape and nothing else', async () => {
     expect((await readdir(folder)).sort()).toEqual(Object.keys(PICTURES).sort())
   })
 
-  test.each(Object.entries(PICTURES))('%s is a picture of the size and format asked for', async (name, facts) => {
+  test.each(Object.entries(PICTURES))('writes %s as an image of the requested size and format', async (name, facts) => {
     expect(imageHeader([await readFile(join(folder, name))])).toMatchObject(facts)
   })
 })

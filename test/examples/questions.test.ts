@@ -23,7 +23,7 @@ const MOST_LINES = 68
 describe.each(SHOWN)('the example %s', (name, path, heading) => {
   const program = readFileSync(join(ROOT, `examples/${name}.mjs`), 'utf8')
 
-  test('is short, and stands on its page as it is run', () => {
+  test('is short, and equal to the program on its page', () => {
     const shown = shownParts().get(name)
     const text = section(readPage(path), heading)
 
@@ -70,7 +70,7 @@ test('alert-on-failures tells once of a vendor that fails, and of each threshold
   ])
 })
 
-test('which-request-cost-that leads from the dearest charge to its call', async () => {
+test('leads from the most expensive charge to its call with which-request-cost-that', async () => {
   expect(await linesOf('which-request-cost-that')).toEqual([
     expect.stringMatching(/^\$0\.0\d+ for claude-sonnet-5-5 by bob with the key web$/),
     expect.stringMatching(/^1\d{3} tokens in, \d+ out, 2 attempts$/),

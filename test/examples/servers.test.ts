@@ -47,7 +47,7 @@ describe.each(EXAMPLES)('the example %s', (name) => {
     await expect(stranger.models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError)
   })
 
-  test('serves what the host has beside the gateway', async () => {
+  test("serves the host's own routes alongside the gateway", async () => {
     const path = name === 'express' ? '/balance' : '/'
 
     const response = await fetch(new URL(path, example.baseURL))
@@ -69,7 +69,7 @@ test('the example express charges what its price file says', async () => {
   expect(Number(balance.dollars)).toBeGreaterThan(4.99)
 })
 
-test.each(EXAMPLES)('the example %s ends with 0 on SIGTERM', async (name) => {
+test.each(EXAMPLES)('exits the example %s with status 0 on SIGTERM', async (name) => {
   const example = await runExample(name)
   const client = new OpenAI({ baseURL: example.baseURL, apiKey: example.apiKey, maxRetries: 0 })
   await client.models.list()

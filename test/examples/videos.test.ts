@@ -37,7 +37,7 @@ describe('the example video-polling', () => {
   })
 })
 
-test('the example video-webhook is told of the end of its own video', async () => {
+test('notifies the example video-webhook of the end of its own video', async () => {
   const { code, output } = await endOfExample('video-webhook', {})
   const id = /^task +(\S+)$/m.exec(output)?.[1]
 

@@ -100,7 +100,7 @@ describe('what is in order is accepted', () => {
     },
   )
 
-  test('a field name that no header can hold is told of in one that can', async () => {
+  test('reports a field name that no header can hold in another form', async () => {
     const name = `evil\r\nx-injected: 1 ${'ü'.repeat(3_000)}`
 
     const response = await started.post('/v1/chat/completions', chatBody('gmn-2.5-flash', 'hi', { [name]: 1 }))

@@ -92,23 +92,26 @@ test.each([
   [0.01, 10],
   [0.25, 250],
   [1, 1000],
-])('of a share of %d the completed requests have %d lines in a thousand, and failed ones all', (sample, expected) => {
-  const { logger, lines } = collector()
-  const listen = accessLog(logger, { sample })
+])(
+  'logs a share of %d of the completed requests as %d lines in a thousand, and all failed ones',
+  (sample, expected) => {
+    const { logger, lines } = collector()
+    const listen = accessLog(logger, { sample })
 
-  for (let count = 0; count < 1000; count++) listen(ended('completed'))
-  expect(Math.abs(lines.length - expected)).toBeLessThanOrEqual(1)
+    for (let count = 0; count < 1000; count++) listen(ended('completed'))
+    expect(Math.abs(lines.length - expected)).toBeLessThanOrEqual(1)
 
-  lines.length = 0
-  for (let count = 0; count < 10; count++) listen(ended('failed'))
-  expect(lines).toHaveLength(10)
-})
+    lines.length = 0
+    for (let count = 0; count < 10; count++) listen(ended('failed'))
+    expect(lines).toHaveLength(10)
+  },
+)
 
 test.each([-0.1, 1.1, Number.NaN])('a share of %d is refused', (sample) => {
   expect(() => accessLog(collector().logger, { sample })).toThrow(RangeError)
 })
 
-test('a start that fails says why in its message, and requests do not tell their callers', async () => {
+test('shows the reason of a failed start in its message, but not to callers of requests', async () => {
   const store = memoryStore()
   const cause = new AggregateError([new Error('connect ECONNREFUSED 10.0.0.7:5432')], '')
   store.start = () => Promise.reject(cause)

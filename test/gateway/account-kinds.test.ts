@@ -26,7 +26,7 @@ const inProcess = (): Promise<unknown> =>
     max_tokens: 16,
   })
 
-/** What calls in process cost until one is refused, at most so many. */
+/** Returns the costs of calls in process until one is rejected, at most `most`. */
 async function spendUntilRefused(most: number): Promise<bigint> {
   const before = (await started.account()).balance
   for (let call = 0; call < most; call++) {
@@ -43,7 +43,7 @@ async function spendUntilRefused(most: number): Promise<bigint> {
 }
 
 describe.each(STORES)('caps %s', (_, store) => {
-  test('of an account bound calls in process, whose principal knows no cap', async () => {
+  test('limit calls in process by the account, whose principal has no cap', async () => {
     started = await startGateway({ store: store() })
     await started.gateway.accounts.update(TEST_ACCOUNT, { spendingCap: { amount: CAP, period: 'month' } })
 
@@ -53,7 +53,7 @@ describe.each(STORES)('caps %s', (_, store) => {
     expect(spent).toBeLessThanOrEqual(CAP)
   })
 
-  test('that are set later know what was spent before', async () => {
+  test('count earlier spending when they are set later', async () => {
     started = await startGateway({ store: store() })
     const { key, record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT })
     const ask = (): Promise<Response> => started.post(CHAT, HELLO, { authorization: `Bearer ${key}` })
@@ -92,7 +92,7 @@ describe.each(STORES)('metered accounts %s', (_, store) => {
     },
   )
 
-  test('are refused beyond their credit limit with 402, and told at its thresholds', async () => {
+  test('get 402 beyond their credit limit, and emit events at its thresholds', async () => {
     started = await startGateway({ store: store() })
     const { id } = await started.gateway.accounts.create({ id: 'acct_metered', billing: 'metered', creditLimit: CAP })
     const { key } = await started.gateway.keys.create({ accountId: id })
@@ -154,7 +154,7 @@ describe.each(STORES)('frozen accounts %s', (_, store) => {
 describe('thresholds', () => {
   const of = <Type extends string>(type: Type) => started.events.filter((event) => event.type === type)
 
-  test('of a cap and of the balance are told once each', async () => {
+  test('emit one event each for the cap and the balance', async () => {
     started = await startGateway({ spendingThresholds: { caps: [1, 99], balance: [2] } })
     const cap = parseDollars('0.001')
     const { id } = await started.gateway.accounts.create({ spendingCap: { amount: cap, period: 'day' } })
@@ -182,7 +182,7 @@ describe('thresholds', () => {
     await expect(startGateway({ spendingThresholds })).rejects.toThrow(message)
   })
 
-  test('a billing mode that there is not is refused at start', async () => {
+  test('rejects an unknown billing mode at start', async () => {
     started = await startGateway()
     for (const mode of ['postpaid' as 'metered', { mode: 'postpaid' as 'metered' }])
       await expect(startGateway({ billing: mode })).rejects.toThrow("billing must be 'prepaid', 'metered' or 'off'")

@@ -10,7 +10,7 @@ afterEach(() => started.close())
 const CHAT = '/v1/chat/completions'
 const HELLO = chatBody('chat-relayed', 'hello', { max_tokens: 16 })
 
-/** Statuses of so many chats, one after the other. */
+/** Returns the statuses of `count` chats, one after the other. */
 async function statuses(count: number, ask: (index: number) => Promise<Response>): Promise<number[]> {
   const all: number[] = []
   for (let index = 0; index < count; index++) {
@@ -67,7 +67,7 @@ describe('limits per account', () => {
     expect(Number(later.headers.get('x-ratelimit-remaining-tokens'))).toBeGreaterThan(99_000)
   })
 
-  test('leave the limits of a key beside them, and headers show the one that is met first', async () => {
+  test('keep the limits of a key, and headers show the limit that is reached first', async () => {
     started = await startGateway({ limits: { perKey: { requestsPerMinute: 3 }, perAccount: { requestsPerMinute: 5 } } })
     const [one = '', other = ''] = await newKeys(2)
     expect(await statuses(4, () => asKey(one))).toEqual([200, 200, 200, 429])
@@ -146,7 +146,7 @@ describe('plans', () => {
     await expect(ask()).rejects.toMatchObject({ status: 429 })
   })
 
-  test('that do not exist are refused where an account is made or changed', async () => {
+  test('rejects an account with an unknown plan', async () => {
     started = await startGateway(PLANS)
     const { accounts } = started.gateway
     const wrong = {
@@ -159,7 +159,7 @@ describe('plans', () => {
     expect((await accounts.get(TEST_ACCOUNT))?.plan).toBeUndefined()
   })
 
-  test('that an account has and the gateway has not are 503 with a code of their own', async () => {
+  test('answers an account whose plan the gateway does not have with 503 and a separate code', async () => {
     started = await startGateway(PLANS)
     const principal = { accountId: TEST_ACCOUNT, keyId: 'worker', tier: 'paid', plan: 'gold' } as const
     const ask = started.gateway

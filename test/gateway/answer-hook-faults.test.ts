@@ -26,7 +26,7 @@ afterEach(async () => {
 describe.each([false, true])('an answer (streamed: %s)', (stream) => {
   const script = stream ? spoken(['Hel', 'lo.']) : completion('Hello.')
 
-  test.each(Object.entries(FAULTS))('of which a hook %s is 503, free, and ends its hold', async (_name, answer) => {
+  test.each(Object.entries(FAULTS))('gets 503, costs nothing and ends its hold if a hook %s', async (_name, answer) => {
     gateway = await hookedGateway([{ name: 'bad', timeoutMs: 20, answer: answer as AnyHook['answer'] & {} }], script)
     const before = await gateway.account()
     const response = await gateway.post(CHAT, chatBody('chat-relayed', 'hi', { stream }))
@@ -39,7 +39,7 @@ describe.each([false, true])('an answer (streamed: %s)', (stream) => {
     expect([gateway.eventsOf('internal-error').length, gateway.eventsOf('request-ended').length]).toEqual([1, 1])
   })
 
-  test.each(Object.entries(FAULTS))('of which a hook %s passes where the host says so', async (_name, answer) => {
+  test.each(Object.entries(FAULTS))('passes a hook that %s if the host allows it', async (_name, answer) => {
     const bad: AnyHook = { name: 'bad', timeoutMs: 20, onFailure: 'allow', answer: answer as AnyHook['answer'] & {} }
     gateway = await hookedGateway([bad], script)
     const before = await gateway.account()

@@ -142,7 +142,7 @@ describe.each(ANSWERS)('an answer of %s (%j)', (path, body, script, kinds) => {
     expect(eventsOf('hook-denied')).toMatchObject([{ hook: 'no', point: 'answer' }])
   })
 
-  test('is denied as an error with its own status, and charged all the same', async () => {
+  test('is denied as an error with its own status, and still charged', async () => {
     const hook: AnyHook = { name: 'no', answer: () => ({ deny: { as: 'error', status: 422, message: 'Withheld.' } }) }
     const { post, ended } = await start([hook], script)
     const reply = await post(path, body)
@@ -163,7 +163,7 @@ describe.each(ANSWERS)('an answer of %s (%j)', (path, body, script, kinds) => {
     expect(eventsOf('unbilled-usage')).toMatchObject([{ usage: { inputTokens: 7, outputTokens: 5 } }])
   })
 
-  test('that a hook fails on is 503, charges nothing, and holds nothing', async () => {
+  test('gets 503, costs nothing and holds nothing if a hook fails on it', async () => {
     const hook: AnyHook = {
       name: 'bad',
       answer: () => {
@@ -209,7 +209,7 @@ test('a hook that reads streams reads whole answers too, each text as one window
   expect(answer.choices[0].message.content).toBe('other')
 })
 
-test('the sources beside the choices of a whole chat are texts, and go with a denied one', async () => {
+test('treats the sources next to the choices of a whole chat as texts, and removes them with a denied one', async () => {
   const sources = {
     citations: ['https://a.example/jane.doe@example.com'],
     search_results: [{ title: 'Mail to jane.doe@example.com', url: 'https://a.example', snippet: null }],
@@ -350,7 +350,7 @@ test('numbers of the events of a screened stream have no gap', async () => {
   expect(list.join()).not.toContain('blue')
 })
 
-test('choices of a stream are told apart', async () => {
+test('distinguishes the choices of a stream', async () => {
   const script = events([
     chunk({ role: 'assistant', content: 'a' }, null, 0),
     chunk({ role: 'assistant', content: 'b' }, null, 1),

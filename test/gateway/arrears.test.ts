@@ -12,7 +12,7 @@ import { openai } from '../../src/vendors/openai/openai.ts'
 const CALLS = 60
 const ACCOUNT = 'acct_documents'
 const KEY = 'sk-documents-0123456789'
-/** What each call turns out to cost: 156,000 tokens of a document that the gateway has not seen. */
+/** Final cost of each call: 156,000 tokens of a document whose size the gateway does not know. */
 const CALL_COST = parseDollars('0.39')
 
 let cleanUp: (() => Promise<void>)[] = []
@@ -94,7 +94,7 @@ async function ask(gateway: Gateway): Promise<Response> {
 
 const askAll = (gateway: Gateway): Promise<Response[]> => Promise.all(Array.from({ length: CALLS }, () => ask(gateway)))
 
-/** What the vendor billed for the calls that were answered, and what of it nobody has paid. */
+/** Returns what the vendor billed for the answered calls, and the unpaid part. */
 async function lossOf(gateway: Gateway, answers: readonly Response[]): Promise<{ bill: bigint; loss: bigint }> {
   const bill = CALL_COST * BigInt(answers.filter(({ status }) => status === 200).length)
   return { bill, loss: (await gateway.accounts.get(ACCOUNT))?.owed ?? 0n }

@@ -38,7 +38,7 @@ describe('keys are looked up by their SHA-256', () => {
     expect(asked.every((hash) => /^[0-9a-f]{64}$/.test(hash))).toBe(true)
   })
 
-  test('a store that cannot be asked is 503, not a verdict on the key', async () => {
+  test('answers with 503 if the store cannot be read, without a verdict on the key', async () => {
     const store = memoryStore()
     started = await startGateway({
       store: { ...store, keys: { ...store.keys, findByHash: () => Promise.reject(new Error('store down')) } },
@@ -158,7 +158,7 @@ describe('a key', () => {
     expect([known.status, unknown.status]).toEqual([200, 401])
   })
 
-  test('of the host may have parameters that commas separate', async () => {
+  test("accepts parameters with commas from the host's own key header", async () => {
     const seen: (string | undefined)[] = []
     const signature = 'AWS4-HMAC-SHA256 Credential=AKID/20261123/a/s3/aws4_request, SignedHeaders=host, Signature=fe5f'
     started = await startGateway({
@@ -173,7 +173,7 @@ describe('a key', () => {
     expect([listed.status, seen]).toEqual([200, [signature]])
   })
 
-  test('that is revoked is refused within five seconds', async () => {
+  test('rejects a revoked key within five seconds', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })
     const { key, record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT })
@@ -185,7 +185,7 @@ describe('a key', () => {
     expect([before.status, after.status]).toEqual([200, 401])
   })
 
-  test('that is revoked is refused also after the clock was set back by an hour', async () => {
+  test('rejects a revoked key even after the clock was set back by an hour', async () => {
     const fake = fakeClock()
     let setBackMs = 0
     started = await startGateway({ clock: { ...fake, now: () => fake.now() - setBackMs } })
@@ -198,7 +198,7 @@ describe('a key', () => {
     expect([before.status, (await chat(key)).status]).toEqual([200, 401])
   })
 
-  test('that has expired is refused, from the very millisecond', async () => {
+  test('rejects an expired key from the exact millisecond on', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })
     const { key } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT, expiresAtMs: clock.now() + 1_000 })
@@ -210,7 +210,7 @@ describe('a key', () => {
     expect([before.status, after.status]).toEqual([200, 401])
   })
 
-  test('with scopes serves those endpoints and models only', async () => {
+  test('limits a key with scopes to those endpoints and models', async () => {
     started = await startGateway()
     const create = async (scopes: { endpoints?: string[]; models?: string[] }): Promise<string> =>
       (await started.gateway.keys.create({ accountId: TEST_ACCOUNT, scopes })).key
@@ -264,7 +264,7 @@ describe('a key', () => {
     expect(started.events).toContainEqual(expect.objectContaining({ type: 'request-ended', accountId: 'acct_host' }))
   })
 
-  test('that a faulty host cannot judge is answered with 500 and no call', async () => {
+  test('answers a key that a faulty host cannot check with 500 and no call', async () => {
     started = await startGateway({ billing: 'off', authenticate: () => Promise.reject(new Error('host fault')) })
     const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
 

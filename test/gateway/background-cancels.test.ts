@@ -22,7 +22,7 @@ const { start, startBefore } = benches()
 describe('an answer in the background that its owner cancels', () => {
   const cancel = (started: StartedGateway, id: string) => askGateway(started, 'POST', `/v1/responses/${id}/cancel`)
 
-  test('costs what it costs to leave the same answer, and nothing is told', async () => {
+  test('costs as much as a disconnect from the same answer, and emits no event', async () => {
     const started = await start(() => undefined, { drainMs: 1 })
     const { vendor } = started
     const leaving = new AbortController()
@@ -64,12 +64,12 @@ describe('an answer in the background that its owner cancels', () => {
     await settledTurns()
 
     expect([answer['status'], end.usage?.outputTokens]).toEqual(['cancelled', usage?.outputTokens])
-    // A submission says a few words more than its run, which is measured anew.
+    // A submission has a few more words than its run, which is measured again.
     expect(Number(end.costNanoDollars - costNanoDollars) / Number(costNanoDollars)).toBeCloseTo(0, 1)
     expect([...unbilled(started), ...unbilled(other)]).toEqual([])
   })
 
-  test('is charged and not told where the process that runs it closes before it finds out', async () => {
+  test('is charged without an event if the process that runs it closes before it notices', async () => {
     const store = memoryStore()
     const started = await start(() => undefined, { store })
     const other = await startBefore(started.vendor, { store })
@@ -88,7 +88,7 @@ describe('an answer in the background that its owner cancels', () => {
     ['gives what is no answer', {}],
     ['gives what is no answer and the host charges for that', { chargeBrokenAnswers: true }],
     ['answers what a hook withholds without a charge', { hooks: [withholding] }],
-  ])('is charged by another process and not told where the vendor then %s', async (_name, options) => {
+  ])('is charged by another process without an event if the vendor then %s', async (_name, options) => {
     const store = memoryStore()
     const responses: ServerResponse[] = []
     const started = await start((response) => void responses.push(response), { store, ...options })

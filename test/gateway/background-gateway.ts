@@ -115,7 +115,7 @@ export function unbilled({ events }: StartedGateway): Extract<GatewayEvent, { ty
 export const stateIn = async (store: GatewayStore, id: string): Promise<string | undefined> =>
   (await store.tasks.find(TEST_ACCOUNT, id))?.state
 
-/** What was begun has gone as far as it can without the clock. */
+/** Waits until all started work has gone as far as it can without the clock. */
 export async function settledTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -25,7 +25,7 @@ const CREDIT = 100_000_000_000n
 const database = databasePaths()
 const { vendorOf, start, startBefore } = benches()
 
-describe('an answer in the background that fails is charged and told as any other', () => {
+describe('a failed background answer is charged and reported like any other', () => {
   async function compare(answer: AnswerCall, options: Partial<GatewayOptions>) {
     const sums: { cost: bigint; told: object[]; held: bigint }[] = []
     for (const background of [false, true]) {
@@ -66,7 +66,7 @@ describe('an answer in the background that fails is charged and told as any othe
   })
 })
 
-test('an answer in the background that a hook replaces without a charge is told', async () => {
+test('reports a background answer that a hook replaces without a charge', async () => {
   const guard: AnyHook = {
     name: 'guard',
     chargeDenied: false,
@@ -80,43 +80,40 @@ test('an answer in the background that a hook replaces without a charge is told'
   expect(unbilled(started)).toEqual([expect.objectContaining({ usage: expect.objectContaining({ outputTokens: 9 }) })])
 })
 
-test.each(['memory', 'sqlite'])(
-  'an answer in the background with items that are none is kept and charged (%s)',
-  async (driver) => {
-    const output = [
-      null,
-      'text',
-      { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
-      {
-        type: 'message',
-        id: 'msg_1',
-        role: 'assistant',
-        content: [{ type: 'output_text', text: 'hi', annotations: [] }],
-      },
-    ]
-    const usage = { input_tokens: 5, output_tokens: 2, total_tokens: 7 }
-    const made = {
-      id: 'resp_1',
-      object: 'response',
-      created_at: 1,
-      status: 'completed',
-      model: 'gpt-5.4',
-      output,
-      usage,
-    }
-    const vendor = await vendorOf((response) => json(response, made))
-    const options = { vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })], models: [...TEST_MODELS] }
-    const started = await startBefore(vendor, { ...storeOf(driver, database.path), ...options })
-    const before = await started.account()
-    const end = await started.taskEnded(await accepted(started))
-    const [status, read] = await askGateway(started, 'GET', `/v1/responses/${end.taskId}`)
-    const after = await started.account()
+test.each(['memory', 'sqlite'])('stores and charges a background answer with malformed items (%s)', async (driver) => {
+  const output = [
+    null,
+    'text',
+    { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
+    {
+      type: 'message',
+      id: 'msg_1',
+      role: 'assistant',
+      content: [{ type: 'output_text', text: 'hi', annotations: [] }],
+    },
+  ]
+  const usage = { input_tokens: 5, output_tokens: 2, total_tokens: 7 }
+  const made = {
+    id: 'resp_1',
+    object: 'response',
+    created_at: 1,
+    status: 'completed',
+    model: 'gpt-5.4',
+    output,
+    usage,
+  }
+  const vendor = await vendorOf((response) => json(response, made))
+  const options = { vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })], models: [...TEST_MODELS] }
+  const started = await startBefore(vendor, { ...storeOf(driver, database.path), ...options })
+  const before = await started.account()
+  const end = await started.taskEnded(await accepted(started))
+  const [status, read] = await askGateway(started, 'GET', `/v1/responses/${end.taskId}`)
+  const after = await started.account()
 
-    expect([status, read['status'], end.state]).toEqual([200, 'completed', 'completed'])
-    expect(end.costNanoDollars).toBeGreaterThan(0n)
-    expect([before.balance - after.balance, after.held]).toEqual([end.costNanoDollars, 0n])
-  },
-)
+  expect([status, read['status'], end.state]).toEqual([200, 'completed', 'completed'])
+  expect(end.costNanoDollars).toBeGreaterThan(0n)
+  expect([before.balance - after.balance, after.held]).toEqual([end.costNanoDollars, 0n])
+})
 
 test('an answer in the background without a report counts against the token limit as any other', async () => {
   const remaining: number[] = []
@@ -206,7 +203,7 @@ describe('a gateway that closes', () => {
   })
 })
 
-test('an end that the store has taken without saying so is charged and not told', async () => {
+test('charges an end that the store has saved without confirmation, and emits no event', async () => {
   const store = memoryStore()
   let lost = 0
   const change: typeof store.tasks.change = (wanted, nowMs) => {
@@ -229,7 +226,7 @@ describe('an answer in the background whose task has ended by its deadline', () 
   test.each([
     ['comes later', false],
     ['is then stopped', true],
-  ])('costs nothing and is told once, where it %s', async (_name, isStopped) => {
+  ])('costs nothing and is reported once if it %s', async (_name, isStopped) => {
     const clock = fakeClock()
     const { answer, asked, release } = waitingVendor()
     const started = await start(answer, { clock, taskDeadlineMs: 2_000 })

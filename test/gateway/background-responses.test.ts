@@ -40,7 +40,7 @@ async function ended(id: string): Promise<Json> {
   return read(id)
 }
 
-describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
+describe.each(['memory', 'sqlite'])('%s store', (driver) => {
   beforeEach(() => start(storeOf(driver, database.path)))
 
   test('an answer is made after its request, charged as any other, and can be continued', async () => {
@@ -135,7 +135,7 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(((await items.json()) as { data: Json[] }).data).toHaveLength(2)
   })
 
-  test('nothing of it is found by another account', async () => {
+  test('hides all of it from other accounts', async () => {
     started.sandbox.fault({ kind: 'hang' })
     const id = await accepted({ input: 'secret' })
     await started.sandbox.nextRequest()
@@ -376,7 +376,7 @@ test('what is stored of a task that has ended holds nothing of the prompt', asyn
   ).not.toContain('secret')
 })
 
-describe('at a vendor of the dialect', () => {
+describe('vendor of the dialect', () => {
   let vendor: ResponsesVendor
 
   beforeEach(async () => {

@@ -161,7 +161,7 @@ test.each(named(EMBEDDING_BOUNDS))(
   },
 )
 
-test('a bound is told in the message', async () => {
+test('names a limit in the message', async () => {
   const response = await started.post(CHAT, { model: 'chat-relayed', messages: USER, stop: FIVE })
 
   expect((await refusalOf(response, 400))['message']).toMatch(/^stop: .*4/)
@@ -177,7 +177,7 @@ describe.each([CHAT, EMBEDDINGS])('on %s', (path) => {
     ['two objects', '{}{}'],
     ['invalid UTF-8 in a text', Buffer.concat([Buffer.from('{"model":"'), bytes(0xc3, 0x28), Buffer.from('"}')])],
     ['an unclosed nesting of 20,000', '['.repeat(20_000)],
-  ])('%s is no valid JSON', async (_name, body) => {
+  ])('rejects %s as invalid JSON', async (_name, body) => {
     expect(await refusalOf(await send(path, body), 400)).toMatchObject({ code: 'invalid_json', param: null })
   })
 
@@ -228,7 +228,7 @@ describe.each([CHAT, EMBEDDINGS])('on %s', (path) => {
     expect(await refusalOf(response, 415)).toMatchObject({ code: 'unsupported_media_type' })
   })
 
-  test.each(['gzip', 'br', 'x-unknown'])('a body compressed by %s is told apart from broken JSON', async (encoding) => {
+  test.each(['gzip', 'br', 'x-unknown'])('distinguishes a body compressed by %s from broken JSON', async (encoding) => {
     const response = await send(path, gzipSync('{}'), { 'content-encoding': encoding })
 
     expect(await refusalOf(response, 415)).toMatchObject({
@@ -314,7 +314,7 @@ test.each([
   ['POST', '/v1/chat/completions/'],
   ['POST', '/v1/chat/../chat'],
   ['DELETE', '/v2/models'],
-])('%s %s is no route', async (method, path) => {
+])('has no route for %s %s', async (method, path) => {
   const response = await fetch(`${started.url}${path}`, { method, headers: { authorization: `Bearer ${TEST_KEY}` } })
 
   expect(await refusalOf(response, 404)).toMatchObject({ code: 'route_not_found' })
@@ -326,7 +326,7 @@ test.each([
   ['POST', '/v1/v1/messages', 'There is no route POST /v1/v1/messages. Set a base URL without /v1.'],
   ['POST', '/v1/batches', 'There is no route POST /v1/batches. Batches are off at this gateway.'],
   ['POST', '/v1/nothing', 'There is no route POST /v1/nothing.'],
-])('%s %s is told with what is wrong with its address', async (method, path, message) => {
+])('explains what is wrong with the address %s %s', async (method, path, message) => {
   const response = await fetch(`${started.url}${path}`, { method, headers: { authorization: `Bearer ${TEST_KEY}` } })
 
   expect(await refusalOf(response, 404)).toMatchObject({ code: 'route_not_found', message })

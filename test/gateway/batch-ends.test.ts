@@ -83,7 +83,7 @@ describe('a store that does not keep an outcome as it was given', () => {
     return { costNanoDollars, calls, unbilled: events.filter(({ type }) => type === 'unbilled-usage') }
   }
 
-  test('an answer that it does not take is told, and its request is sent again', async () => {
+  test('reports an answer that it does not save, and sends its request again', async () => {
     let faults = 5
     const { costNanoDollars, calls, unbilled } = await run((add) => (id, outcome, expiresAtMs) => {
       if (faults-- <= 0) return add(id, outcome, expiresAtMs)
@@ -96,7 +96,7 @@ describe('a store that does not keep an outcome as it was given', () => {
     ])
   })
 
-  test('an answer that it has taken without saying so is charged and not told', async () => {
+  test('charges an answer that it has saved without confirmation, and emits no event', async () => {
     let adds = 0
     const { costNanoDollars, unbilled } = await run((add) => async (...given) => {
       const isKept = await add(...given)
@@ -108,7 +108,7 @@ describe('a store that does not keep an outcome as it was given', () => {
     expect(unbilled).toEqual([])
   })
 
-  test('an answer that another process had before is told, and the first one is charged', async () => {
+  test('reports an answer that another process had before, and charges the first one', async () => {
     const { costNanoDollars, unbilled } = await run((add) => async (id, outcome, expiresAtMs) => {
       const { usage, amount } = outcome
       await add(id, { ...outcome, usage: { ...usage, outputTokens: 2 }, amount: amount + 2_000n }, expiresAtMs)
@@ -158,7 +158,7 @@ describe('a batch of which nobody runs the rest for a long time', () => {
     expect(account).toEqual({ balance: 200_000_000_000n - due, held: 0n })
   })
 
-  test('has its charge given up after a year, which is told', async () => {
+  test('gives up the charge after a year, and reports that', async () => {
     const { end, account, events } = await leave(367, {})
 
     expect([end.state, account]).toEqual(['failed', { balance: 200_000_000_000n, held: 0n }])
@@ -168,7 +168,7 @@ describe('a batch of which nobody runs the rest for a long time', () => {
   })
 })
 
-test('a batch whose time is over when its gateway starts sends nothing', async () => {
+test('sends nothing for a batch that has expired when its gateway starts', async () => {
   const store = memoryStore()
   let calls = 0
   const vendor = await answeringVendor(() => void calls++)
@@ -187,7 +187,7 @@ test('a batch whose time is over when its gateway starts sends nothing', async (
 })
 
 test.each([{}, { chargeBrokenAnswers: true }])(
-  'a request that is stopped when its gateway closes is told and not charged, and sent again (%j)',
+  'reports a request that is stopped when its gateway closes, sends it again and does not charge it (%j)',
   async (options) => {
     const store = memoryStore()
     let calls = 0

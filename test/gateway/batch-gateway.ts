@@ -67,7 +67,7 @@ export const submitBatch = async (
   return client.batches.create({ input_file_id: file.id, endpoint, completion_window: '24h', metadata: { job: 'one' } })
 }
 
-/** What a vendor answers to ten tokens. */
+/** Vendor's answer to ten tokens. */
 export function batchCompletion(outputTokens = 1): object {
   const usage = { prompt_tokens: 10, completion_tokens: outputTokens, total_tokens: 10 + outputTokens }
   const choices = [{ index: 0, message: { role: 'assistant', content: 'one' }, finish_reason: 'stop' }]

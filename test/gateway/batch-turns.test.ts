@@ -28,8 +28,8 @@ async function until(clock: FakeClock, happened: Promise<unknown>): Promise<void
   await over
 }
 
-describe('of more batches than a process runs', () => {
-  /** A gateway whose vendor answers when it is told to, and which sends one request of a batch after the other. */
+describe('more batches than a process runs', () => {
+  /** Starts a gateway whose vendor answers on command, and which sends the requests of a batch one by one. */
   async function startHeld(failing: readonly string[] = []) {
     const clock = fakeClock()
     const held = new Map<string, () => void>()

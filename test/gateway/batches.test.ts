@@ -52,7 +52,7 @@ describe('a batch', () => {
     expect(entry).toMatchObject({ kind: 'charge', description: `batches ${BATCH_MODEL}` })
   })
 
-  test('is told by line what is wrong with it, and then nothing of it is sent or held', async () => {
+  test('lists faults by line, and then sends and holds nothing', async () => {
     const { client, account, sandbox } = await start()
 
     const batch = await submitBatch(client, [
@@ -290,7 +290,7 @@ describe('a batch', () => {
     ).rejects.toMatchObject({ status: 422, code: 'idempotency_mismatch' })
   })
 
-  test('that has failed is one under one Idempotency-Key', async () => {
+  test('fails once for all requests with one Idempotency-Key', async () => {
     const { client } = await start()
     const file = await uploadLines(client, ['{'])
     const body = { input_file_id: file.id, endpoint: CHAT_PATH, completion_window: '24h' } as const

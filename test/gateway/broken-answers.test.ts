@@ -59,7 +59,7 @@ function told(): Extract<GatewayEvent, { type: 'unbilled-usage' }>[] {
   return started.events.filter((event) => event.type === 'unbilled-usage')
 }
 
-/** Of the journal: the charges of the account. */
+/** Returns the charges of the account in the journal. */
 async function charges(): Promise<bigint[]> {
   const entries = await started.gateway.accounts.ledger('acct_test', { limit: 20 })
   return entries.filter(({ kind }) => kind === 'charge').map(({ amount }) => -amount)
@@ -90,7 +90,7 @@ describe('a whole answer that breaks off', () => {
     ])
   })
 
-  test('is asked for again by default, and what came is charged alone', async () => {
+  test('is retried by default, and only the received output is charged', async () => {
     await startBefore(failingFirst(breakOff), {})
     const response = await ask()
 
@@ -100,7 +100,7 @@ describe('a whole answer that breaks off', () => {
     expect(told()).toEqual([expect.objectContaining({ isEstimated: true })])
   })
 
-  test('is free and told once for each attempt where no other one comes', async () => {
+  test('is free and reported once per attempt if no other answer follows', async () => {
     await startBefore(breakOff, {})
     const response = await ask()
 
@@ -110,7 +110,7 @@ describe('a whole answer that breaks off', () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('is charged as well where it ends as promised and is no answer', async () => {
+  test('is also charged if it ends normally but is not an answer', async () => {
     await startBefore(failingFirst((response) => response.end(`{"id":"c","choices":[{"text":"${'x'.repeat(1_000)}`)))
     const response = await ask()
 
@@ -136,7 +136,7 @@ describe('a whole answer that breaks off', () => {
   })
 
   test.each([false, true])(
-    'is free and told where the gateway cuts it off because it closes (stream: %s)',
+    'is free and reported if the gateway cuts it off because it closes (stream: %s)',
     async (stream) => {
       await startBefore((response) => {
         if (stream) eventStream(response)
@@ -163,7 +163,7 @@ describe('a whole answer that breaks off', () => {
   })
 })
 
-test('a whole answer that nests too deep is told as one that cannot be read (an internal error before, and nothing told)', async () => {
+test('reports a whole answer that nests too deep as unreadable (an internal error and no event before)', async () => {
   const depth = 20_000
   const input = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
   const block = `{"type":"tool_use","id":"t","name":"f","input":${input}}`
@@ -201,7 +201,7 @@ describe('a whole answer that takes too long', () => {
     expect(told()).toEqual([])
   })
 
-  test('is told as held by default (the prompt alone before)', async () => {
+  test('is reported as held by default (only the prompt before)', async () => {
     await startBefore(() => undefined, { timeouts })
     await ask()
 
@@ -230,7 +230,7 @@ describe('a whole answer that takes too long', () => {
 describe('a stream', () => {
   const chunk = (members: object): string => `data: ${JSON.stringify({ ...ANSWER, ...members })}\n\n`
 
-  test('that breaks off before its first content is charged for the prompt, and not asked for again', async () => {
+  test('charges a stream that breaks off before its first content for the prompt, without a retry', async () => {
     await startBefore((response) => {
       eventStream(response)
       response.write(': accepted\n\n', () => response.destroy())
@@ -244,7 +244,7 @@ describe('a stream', () => {
     expect(await charges()).toEqual([ended.costNanoDollars])
   })
 
-  test('that tells an error before its first content is asked for elsewhere, and the answer alone is charged', async () => {
+  test('retries a stream with an error before its first content elsewhere, and charges only the answer', async () => {
     const usage = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 }
     const choices = [{ index: 0, delta: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }]
     await startBefore((response) => {
@@ -260,7 +260,7 @@ describe('a stream', () => {
     expect(told()).toEqual([expect.objectContaining({ isEstimated: false })])
   })
 
-  test('that reports usage and then tells an error is charged as reported where nobody else answers', async () => {
+  test('charges a stream that reports usage and then an error as reported if nobody else answers', async () => {
     const usage = { prompt_tokens: 700, completion_tokens: 0, total_tokens: 700 }
     await startBefore((response) => {
       eventStream(response)

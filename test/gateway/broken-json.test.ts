@@ -5,7 +5,7 @@ let started: StartedGateway
 afterEach(() => started.close())
 
 test.each(['garbage', 'half-json', 'empty'])(
-  'a whole chat answer that is %s is 502 and costs nothing',
+  'answers a whole chat answer that is %s with 502 and no charge',
   async (fault) => {
     started = await startGateway()
     const before = await started.account()

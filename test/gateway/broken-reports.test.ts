@@ -8,7 +8,7 @@ import { type AnsweringVendor, answeringVendor, json } from './answering-vendor.
 
 const CHAT = '/v1/chat/completions'
 
-/** Whole answers that are none, and report what they used, by the model that gives them. */
+/** Malformed whole answers that report usage, by the model that returns them. */
 const ANSWERS = {
   'chat-pro': {
     ...{ id: 'resp_1', object: 'response', status: 'failed', model: 'gpt-5.4-pro', output: [] },
@@ -58,7 +58,7 @@ function told(): Extract<GatewayEvent, { type: 'unbilled-usage' }>[] {
   return started.events.filter((event) => event.type === 'unbilled-usage')
 }
 
-describe('a whole answer that is none, and reports what it used', () => {
+describe('a malformed whole answer that reports usage', () => {
   test.each([
     ['chat-pro', CHAT],
     ['chat-pro', '/v1/messages'],
@@ -79,7 +79,7 @@ describe('a whole answer that is none, and reports what it used', () => {
     expect(failed.map(({ status }) => status)).toEqual(Array.from({ length: vendor.calls }, () => 200))
   })
 
-  test('is charged for once, and told for each try before, where its vendor says that it failed', async () => {
+  test('is charged once, and reported for each try before, if its vendor reports a failure', async () => {
     const response = await ask('chat-pro', CHAT, { chargeBrokenAnswers: true })
 
     expect((await started.ended(response)).usage).toMatchObject(USED)
@@ -87,7 +87,7 @@ describe('a whole answer that is none, and reports what it used', () => {
     expect(told()).toHaveLength(vendor.calls - 1)
   })
 
-  test('is charged as reported where the host has it so, and not asked for again', async () => {
+  test('is charged as reported if the host enables that, and not retried', async () => {
     const response = await ask('gmn-2.5-flash', CHAT, { chargeBrokenAnswers: true })
 
     expect((await started.ended(response)).usage).toMatchObject(USED)

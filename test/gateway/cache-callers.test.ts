@@ -69,7 +69,7 @@ describe('headers of callers', () => {
     ['x-signalbox-cache', 'perhaps'],
     ['x-signalbox-cache-ttl', '1.5'],
     ['x-signalbox-cache-partition', 'x'.repeat(201)],
-  ])('are 400 when %s says %s', async (name, value) => {
+  ])('get 400 when %s contains %s', async (name, value) => {
     started = await startCached({ cache: { callers: 'may-ask' } })
     const { response, text } = await ask(body, { [name]: value })
 

@@ -90,7 +90,7 @@ describe('a hit', () => {
     for (let count = 0; count < 4; count++) expect((await ask(body)).response.status).toBe(200)
   })
 
-  test('with an Idempotency-Key is answered the same after the entry has gone', async () => {
+  test('repeats the answer of an Idempotency-Key after the entry has gone', async () => {
     const clock = fakeClock()
     started = await startCached({ clock, cache: {} })
     await ask(body)

@@ -15,7 +15,7 @@ let details: object
 const chat = (body: object) => ({ id: 'gen-1', created: 1, model: 'm', ...body })
 const chunk = (body: object) => `data: ${JSON.stringify(chat({ object: 'chat.completion.chunk', ...body }))}\n\n`
 
-/** A server that tells of cache writes in OpenAI's dialect. */
+/** Server that reports cache writes in OpenAI's dialect. */
 function answerOf(path: string, stream: boolean): string {
   if (path === '/v1/responses') {
     const usage = { input_tokens: 1010, input_tokens_details: details, output_tokens: 5, total_tokens: 1015 }
@@ -77,7 +77,7 @@ const CALLS = [
   ['/v1/responses', true],
 ] as const
 
-/** What a call costs whose prompt is marked for as long as `ttl` says, in nano-dollars. */
+/** Returns the cost of a call whose prompt is marked with `ttl`, in nano-dollars. */
 function costOf(path: string, stream: boolean, ttl: string, model = MODELS[0]!): Promise<bigint> {
   return costOfMarked(path, { stream, model }, { cache_control: { type: 'ephemeral', ttl } })
 }
@@ -120,7 +120,7 @@ test.each(CALLS)('so do those of a mark of the whole request; %s, stream: %s', a
 test.each([
   ['cache_creation', { cache_creation_input_tokens: 1000 }],
   ['cache_creation_token_details', { cache_creation_tokens: 1000 }],
-])('lifetimes that a report tells in %s go before the marks', async (member, counts) => {
+])('prefers lifetimes that a report contains in %s to the marks', async (member, counts) => {
   for (const [path, stream] of CALLS) {
     details = { ...counts, [member]: { ephemeral_5m_input_tokens: 1000, ephemeral_1h_input_tokens: 0 } }
     expect(await costOf(path, stream, '1h')).toBe(OF_MINUTES)

@@ -5,14 +5,14 @@ export const CHAT = '/v1/chat/completions'
 export const SURE = { temperature: 0 }
 export const EMBEDDING = { model: 'vy-4', input: 'hello' }
 
-/** As `startGateway`, with a model that takes a temperature. */
+/** Starts a gateway like `startGateway`, with a model that supports a temperature. */
 export function startCached(options: Partial<GatewayOptions> = {}): Promise<StartedGateway> {
   const limits = { maxOutputTokens: 2000 }
   const plain = { id: 'chat-relayed', kind: 'chat', vendor: 'openai', upstream: 'gpt-4.1-mini', limits } as const
   return startGateway({ ...options, models: [...TEST_MODELS, plain, ...(options.models ?? [])] })
 }
 
-/** What a caller reads of the cache: how the request fared, and the body. */
+/** Caller's view of the cache: the state of the request, and the body. */
 export async function askCached(
   started: StartedGateway,
   body: unknown,

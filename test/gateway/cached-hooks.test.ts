@@ -14,7 +14,7 @@ import { vendorEvents } from './responses-vendor.ts'
 const CHAT = '/v1/chat/completions'
 const SECRET = 'jane.doe@example.com'
 const RULES = [{ sampling: 'any' as const }]
-/** In pieces of which none has the whole secret. */
+/** No chunk contains the whole secret. */
 const PIECES = ['write to jane', '.doe@exam', 'ple.com soon']
 
 const gateways: HookedGateway[] = []
@@ -31,7 +31,7 @@ const telling: Script = (response, body) => {
   else completion(PIECES.join(''))(response, body)
 }
 
-/** The same as a stream of Responses. */
+/** Script of the same answer as a stream of Responses. */
 const tellingResponse: Script = (response) => {
   eventStream(response)
   for (const event of vendorEvents())
@@ -45,7 +45,7 @@ const tellingResponse: Script = (response) => {
   response.end()
 }
 
-/** Gateways of the same store have the same entries, as one has that was started anew with other hooks. */
+/** Starts gateways of one store. They share its entries, like a gateway that is restarted with other hooks. */
 async function start(
   hooks: readonly AnyHook[],
   { cache, script = telling, ...options }: Partial<GatewayOptions> & { script?: Script } = {},
@@ -98,7 +98,7 @@ describe.each([
     expect(after.received).toEqual([])
   })
 
-  test('is kept as it stood before hooks', async () => {
+  test('is stored in the form before hooks', async () => {
     const store = memoryCache()
     const hooked = await start([redact([pii.email], { on: ['answer'] })], { cache: { store } })
     const first = await ask(hooked, 'hi', form)
@@ -140,7 +140,7 @@ describe.each([
     expect(after.eventsOf('request-ended')).toMatchObject([{ status: 422, code: 'answer_denied', ending: 'failed' }])
   })
 
-  test('with a hook that fails is withheld, and free', async () => {
+  test('withholds an answer if a hook fails, free of charge', async () => {
     const store = memoryCache()
     await ask(await start([], { cache: { store } }), 'hi', form)
     const broken: AnyHook = {
@@ -163,19 +163,22 @@ describe.each([
     ['refusal', false],
     ['error', true],
     ['error', false],
-  ] as const)('that has a price and is denied as %s is charged for as the hook says (%s)', async (as, chargeDenied) => {
-    const store = memoryCache()
-    await ask(await start([], { cache: { store } }), 'hi', form)
-    const after = await start([denying({ as }, { chargeDenied })], { cache: { store }, prices: hitsCost('0.5') })
-    const before = await after.account()
-    await ask(after, 'hi', form)
-    const account = await after.account()
+  ] as const)(
+    'charges an answer with a price that is denied as %s as the hook decides (%s)',
+    async (as, chargeDenied) => {
+      const store = memoryCache()
+      await ask(await start([], { cache: { store } }), 'hi', form)
+      const after = await start([denying({ as }, { chargeDenied })], { cache: { store }, prices: hitsCost('0.5') })
+      const before = await after.account()
+      await ask(after, 'hi', form)
+      const account = await after.account()
 
-    expect(before.balance - account.balance).toBe(chargeDenied ? 500_000_000n : 0n)
-    expect(account.held).toBe(0n)
-  })
+      expect(before.balance - account.balance).toBe(chargeDenied ? 500_000_000n : 0n)
+      expect(account.held).toBe(0n)
+    },
+  )
 
-  test('under an Idempotency-Key is given again as it was sent', async () => {
+  test('repeats an answer under an Idempotency-Key as it was sent', async () => {
     const clock = fakeClock()
     const hooked = await start([redact([pii.email], { on: ['answer'] })], { clock, cache: { ttlMs: 1_000 } })
     await ask(hooked, 'hi', form)
@@ -207,7 +210,7 @@ describe.each([
     expect(seen[1]).toEqual(seen[0])
   })
 
-  test('that is stale is screened too', async () => {
+  test('screens a stale answer, too', async () => {
     const clock = fakeClock()
     let isUp = true
     const script: Script = (response, body) => {
@@ -224,7 +227,7 @@ describe.each([
     expect([stale.status, stale.cache, stale.said]).toEqual([200, 'stale', 'write to [EMAIL] soon'])
   })
 
-  test('that is stale and denied leaves the failure of the vendor', async () => {
+  test('returns the failure of the vendor if a stale answer is denied', async () => {
     const clock = fakeClock()
     const store = memoryCache()
     const cache = { store, ttlMs: 1_000, staleIfErrorMs: 60_000 }
@@ -287,7 +290,7 @@ test('a streamed hit is shown to a text hook, which ends it before a byte is sen
   expect([second.status, second.response.headers.get('content-type')]).toEqual([451, 'application/json'])
 })
 
-test('a denied answer is no failure of those who wait for it: the vendor is asked once', async () => {
+test('does not count a denied answer as a failure for waiting requests: the vendor is called once', async () => {
   const pending: (() => void)[] = []
   const script: Script = (response, body) => void pending.push(() => telling(response, body))
   const hooked = await start([denying({ as: 'error', status: 422 })], { script })
@@ -386,7 +389,7 @@ describe('the key', () => {
       { name: 'a', version: '2', endpoints: ['images'], request },
       'miss',
     ],
-  ])('with %s', async (_name, before, after, cache) => {
+  ])('changes with %s', async (_name, before, after, cache) => {
     const store = memoryCache()
     await ask(await start([before], { cache: { store } }))
 

@@ -122,7 +122,7 @@ describe('a stream from the cache', () => {
     expect(started.sandbox.requests).toHaveLength(1)
   })
 
-  test('is no answer to a request for a whole answer, nor to one for usage', async () => {
+  test('does not answer a request for a whole answer, or for usage', async () => {
     started = await start()
     const seen = []
     for (const rest of [
@@ -147,7 +147,7 @@ describe('a stream from the cache', () => {
     expect((await ask(body)).cache).toBe('miss')
   })
 
-  test('is never one that its caller left', async () => {
+  test('is never one whose caller disconnected', async () => {
     started = await start({ disconnect: 'cancel' })
     const body = chatBody('chat-relayed', '[[fault:pace=30]] one two three four five six', { ...SURE, stream: true })
     const caller = rawPost(started.url, CHAT, body)
@@ -168,7 +168,7 @@ describe('equal requests at the same time', () => {
     usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
   }
 
-  /** A vendor whose calls wait until they are told how to end. */
+  /** Vendor whose calls wait for the command to end. */
   async function waitingVendor() {
     const calls: ((status?: number) => void)[] = []
     const watchers: (() => void)[] = []
@@ -339,7 +339,7 @@ describe('an answer that is no longer fresh', () => {
   })
 
   test.each([false, true])(
-    'leaves the call that broke off uncharged and told (chargeBrokenAnswers %s)',
+    'leaves the broken call uncharged and reported (chargeBrokenAnswers %s)',
     async (chargeBrokenAnswers) => {
       const message = { role: 'assistant', content: 'hi' }
       const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 }

@@ -25,7 +25,7 @@ async function start(
   return gateway
 }
 
-/** What the official clients read of an answer, whole and streamed. */
+/** Reads an answer, whole and streamed, with the official clients. */
 const READERS: Readonly<Record<string, (url: string) => Promise<{ whole: string; streamed: string; model: string }>>> =
   {
     async chat(url) {
@@ -117,7 +117,7 @@ describe('a hook that answers with a text', () => {
     expect(await hooked.ended(response)).toMatchObject({ usage: { hookUnits: 3 } })
   })
 
-  test('is the end: later hooks and answer hooks are not asked, and earlier rewrites count', async () => {
+  test('is final: later hooks and answer hooks do not run, and earlier rewrites apply', async () => {
     const later: string[] = []
     const hooks: AnyHook[] = [
       { name: 'route', request: ({ body }: HookCall) => ({ body: { ...body, model: 'cl-sonnet-4-6' } }) },
@@ -199,7 +199,7 @@ test.each<[string, string, unknown, Record<string, unknown>]>([
   ['text and body', CHAT, { text: 'hi', body: '' }, chatBody('chat-relayed', 'hi')],
   ['an unknown member', CHAT, { txt: 'hi' }, chatBody('chat-relayed', 'hi')],
   ['no body', CHAT, {}, chatBody('chat-relayed', 'hi')],
-])('%s is no answer: the call fails closed', async (_name, path, answer, body) => {
+])('fails the call if the hook returns %s', async (_name, path, answer, body) => {
   const hooked = await start([{ name: 'bad', request: () => ({ answer: answer as never }) }])
   const response = await hooked.post(path, body)
 

@@ -202,7 +202,7 @@ describe('capture', () => {
     expect(textsOf(got)[0]?.length).toBeLessThanOrEqual(1_500)
   })
 
-  test('ends a stream that breaks with what came of it', async () => {
+  test('ends a stream that breaks with the text received so far', async () => {
     const broken: Script = (response) => {
       eventStream(response)
       response.write(`data: ${JSON.stringify(chunk({ role: 'assistant', content: 'Hel' }))}\n\n`, () =>

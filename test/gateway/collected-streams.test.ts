@@ -134,7 +134,7 @@ describe('a whole answer of a model that only streams', () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('that broke is estimated by its text, not by the events around it', async () => {
+  test('estimates a broken answer by its text, not by the events around it', async () => {
     for (const kind of ['end-early', 'reset-mid-stream', 'error-event'] as const) {
       await start({ chargeBrokenAnswers: true })
       started.sandbox.fault({ kind, events: 6, times: Infinity })
@@ -152,7 +152,7 @@ describe('a whole answer of a model that only streams', () => {
     }
   })
 
-  test('is charged for where the caller leaves before it is whole', async () => {
+  test('is charged if the caller disconnects before it is whole', async () => {
     await start()
     started.sandbox.fault({ kind: 'pace', delayMs: 10 })
     const leaving = new AbortController()
@@ -190,7 +190,7 @@ describe('a whole answer of a model that only streams', () => {
     expect(await response.json()).toMatchObject({ model: 'cl-sonnet-4-6', choices: [{ finish_reason: 'stop' }] })
   })
 
-  test('stands in a batch of the vendor, which has whole answers of it', async () => {
+  test('is included in a batch of the vendor, which returns it whole', async () => {
     const price = (meter: 'input_token' | 'output_token', amount: string) =>
       ({ model: 'chat-qwen', meter, amount, per: 1_000_000, when: { batch: 'true' } }) as const
     await start({

@@ -8,13 +8,13 @@ import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-com
 import { listen } from '../support/listen.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
-/** What a vendor says of a prompt that is too long, and what it answers otherwise. */
+/** Vendor's response to a prompt that is too long, and its answer otherwise. */
 interface Windowed {
   readonly origin: string
-  /** Most bytes of a request that a model takes. */
+  /** Maximum size of a request that a model accepts, in bytes. */
   readonly windows: Record<string, number>
   readonly asked: string[]
-  /** Status of every call; 0: by the window. */
+  /** Status of every call. With 0, the window decides. */
   status: number
   /** Reports the window inside a stream that has begun, and not by status. */
   refusesInStream: boolean
@@ -102,7 +102,7 @@ function claude(response: ServerResponse, model: string, isStream: boolean): voi
   ])
 }
 
-/** Prices of the models: the wider, the dearer. */
+/** Prices of the models: a larger window costs more. */
 const DOLLARS: Readonly<Record<string, string>> = { small: '1', middle: '2', large: '5' }
 const PRICES = {
   currency: 'USD' as const,
@@ -333,7 +333,7 @@ describe('a prompt that is certainly longer than the window of its model', () =>
     expect(vendor.asked).toEqual(asked)
   })
 
-  test('does not count pictures, whose size is estimated far from above', async () => {
+  test('does not count images, whose size is estimated far too high', async () => {
     await start(windows(3_000, 100_000))
     const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(40_000)}` } }
     const content = [{ type: 'text', text: 'what is it' }, image]

@@ -51,7 +51,7 @@ function sentTexts(): string[] {
 
 const user = (content: string) => ({ role: 'user', content })
 
-describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
+describe.each(['memory', 'sqlite'])('%s store', (driver) => {
   beforeEach(() => start(storeOf(driver, database.path)))
 
   test('a conversation is made, read, changed and deleted', async () => {
@@ -177,7 +177,7 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(again['status']).toBe('completed')
   })
 
-  test('nothing of another account is found, by any path or field, and the answer tells nothing', async () => {
+  test('hides everything of other accounts, by any path or field, and reveals nothing in the answer', async () => {
     const id = await newConversation({ items: [{ ...user('secret of mine'), id: 'msg_mine' }] })
     const unknown = `conv_${'0'.repeat(32)}`
     const calls: [string, string, object?][] = [
@@ -304,7 +304,7 @@ test('a host that keeps nothing has no conversations, and says so', async () => 
   })
 })
 
-describe('at a vendor of the dialect', () => {
+describe('vendor of the dialect', () => {
   let vendor: ResponsesVendor
 
   beforeEach(async () => {

@@ -11,7 +11,7 @@ const MODELS = ['chat-relayed', 'cl-sonnet-4-6', 'gmn-2.5-flash'] as const
 const WORDS = Array.from({ length: 200 }, (_, index) => `word${index}`).join(' ')
 
 describe.each(MODELS)('a caller of %s who leaves', (model) => {
-  test('after some chunks is charged once, for what came, and the vendor is stopped', async () => {
+  test('is charged once after some chunks, for the output received so far, and the vendor is stopped', async () => {
     started = await startGateway()
     const caller = rawPost(started.url, CHAT, chatBody(model, `[[fault:pace=5]] ${WORDS}`, { stream: true }))
     await caller.received('word3')
@@ -49,7 +49,7 @@ describe.each(MODELS)('a caller of %s who leaves', (model) => {
   })
 })
 
-test('under the policy drain an abandoned stream is read to its end and charged by the reported usage', async () => {
+test('reads a disconnected stream to its end with the policy drain, and charges the reported usage', async () => {
   started = await startGateway({ disconnect: 'drain' })
   const caller = rawPost(
     started.url,
@@ -83,7 +83,7 @@ test('draining is bounded in time', async () => {
   expect(ended.costNanoDollars).toBeGreaterThan(0n)
 })
 
-test('under the policy drain a whole answer is waited for and charged by the reported usage', async () => {
+test('waits for a whole answer with the policy drain, and charges the reported usage', async () => {
   started = await startGateway({ disconnect: 'drain' })
   const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', '[[fault:delay=100]] one two'))
   await started.sandbox.nextRequest()

@@ -11,7 +11,7 @@ const PRICES: PriceFile = { currency: 'USD', prices: [{ model: 'free', meter: 'i
 
 let vendor: AnsweringVendor
 let started: StartedGateway
-/** What the vendor answers for each input. */
+/** Vendor's vector for each input. */
 let vectors: readonly (readonly (number | null)[])[] = []
 let hasIndex = true
 

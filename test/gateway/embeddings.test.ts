@@ -59,7 +59,7 @@ describe.each(MODELS)('embeddings of %s', (model) => {
     expect(base64.model).toBe(model)
   })
 
-  test('of one text and of a list of one are equal', async () => {
+  test('are equal for one text and for a list of one', async () => {
     const one = await embed({ model, input: 'good morning' })
     const list = await embed({ model, input: ['good morning'] })
 
@@ -76,7 +76,7 @@ describe.each(MODELS)('embeddings of %s', (model) => {
     expect(await started.account()).toEqual({ balance: 100_000_000_000n - ended.costNanoDollars, held: 0n })
   })
 
-  test('whose vendor reports no usage are charged by the estimate', async () => {
+  test('are charged by the estimate if the vendor reports no usage', async () => {
     const response = await started.post(EMBEDDINGS, { model, input: '[[fault:no-usage]] good morning' })
     await response.body?.cancel()
     const ended = await started.ended(response)
@@ -96,7 +96,7 @@ describe.each(MODELS)('embeddings of %s', (model) => {
     ['empty', 502],
     ['reset', 503],
     ['error-event', 503],
-  ])('whose vendor fails (%s) are answered with %i and not charged', async (fault, status) => {
+  ])('answers a vendor failure (%s) with %i and no charge', async (fault, status) => {
     const response = await started.post(EMBEDDINGS, { model, input: `[[fault:${fault}]] good morning` })
     const body = await response.json()
 
@@ -167,7 +167,7 @@ describe.each([
     ['that many tokens', fitting, 1],
     ['more tokens', [...fitting, 'one more'], 2],
     ['one text of more tokens', ['first', 'x'.repeat(3 * maxTokens + 3), 'last'], 3],
-  ])('of %s is sent in as many calls as it needs, and comes back in order', async (_what, input, calls) => {
+  ])('sends %s in as many calls as needed, and keeps the order', async (_what, input, calls) => {
     const list = await embed({ model, input, dimensions: 256 })
 
     expect(started.sandbox.requests).toHaveLength(calls)
@@ -229,7 +229,7 @@ describe('dimensions', () => {
     expect(numbersOf(await embed({ model: 'vy-4', input: 'good morning', dimensions }))).toHaveLength(dimensions)
   })
 
-  test('of null are the usual ones', async () => {
+  test('treats null as the default', async () => {
     expect(numbersOf(await embed({ model: 'vy-4', input: 'good morning', dimensions: null }))).toHaveLength(1024)
   })
 })

@@ -110,7 +110,7 @@ test('no Idempotency-Key is claimed', async () => {
   expect(await response.json()).toMatchObject({ object: 'chat.completion' })
 })
 
-test('no hook is asked', async () => {
+test('runs no hook', async () => {
   const hook: AnyHook = { name: 'never', request: () => ({ deny: {} }) }
   await start({ hooks: [hook] })
   await estimateOf(await started!.post(CHAT, BODY, DRY))
@@ -118,7 +118,7 @@ test('no hook is asked', async () => {
 })
 
 describe('limits', () => {
-  test('of requests count an estimate like a request, those of tokens do not', async () => {
+  test('counts an estimate against limits of requests, but not of tokens', async () => {
     await start({ limits: { requestsPerMinute: 2, tokensPerMinute: 150, concurrency: 1 } })
     const first = await started!.post(CHAT, BODY, DRY)
     const second = await ask('chat', BODY)
@@ -130,7 +130,7 @@ describe('limits', () => {
     expect(third.headers.get('retry-after')).not.toBeNull()
   })
 
-  test('of tokens still let the request itself pass', async () => {
+  test('lets the request itself pass despite limits of tokens', async () => {
     await start({ limits: { tokensPerMinute: 150 } })
     for (let round = 0; round < 3; round++) await estimateOf(await started!.post(CHAT, BODY, DRY))
     expect((await started!.post(CHAT, BODY)).status).toBe(200)
@@ -138,7 +138,7 @@ describe('limits', () => {
 })
 
 describe('the models', () => {
-  test('are those that may answer, held for by the dearest', async () => {
+  test('lists the models that may answer, and holds for the most expensive one', async () => {
     const row = { meter: 'request', per: 1 } as const
     await start({
       models: [
@@ -161,7 +161,7 @@ describe('the models', () => {
     })
   })
 
-  test('of a free endpoint hold nothing, and billing that is off says so', async () => {
+  test('hold nothing for a free endpoint, and report if billing is off', async () => {
     await start()
     const counted = { model: 'cl-sonnet-4-6', messages: [{ role: 'user', content: 'Hi' }] }
     expect(await estimateOf(await ask('/v1/messages/count_tokens', counted))).toMatchObject({

@@ -42,7 +42,7 @@ describe('a file', () => {
     await expect(client.files.delete(first.id)).rejects.toMatchObject({ status: 404 })
   })
 
-  test('that is sent compressed is refused with what is wrong', async () => {
+  test('rejects a compressed upload with the reason', async () => {
     const { url, client } = await start()
     const form = '--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b--\r\n'
     const send = (encoding: string, body: BodyInit) =>
@@ -131,7 +131,7 @@ describe('a file', () => {
     [undefined, 30 * 86_400],
     [{ anchor: 'created_at', seconds: 3_600 } as const, 3_600],
     [{ anchor: 'created_at', seconds: 86_400 } as const, 86_400],
-  ])('that a batch has made expires when the caller of the batch says: %j', async (output_expires_after, seconds) => {
+  ])("expires a batch's output file when its caller requests: %j", async (output_expires_after, seconds) => {
     const clock = fakeClock()
     const started = await startGateway({ batches: { native: false }, billing: 'off', clock })
     open.push(started)
@@ -155,7 +155,7 @@ describe('a file', () => {
     [{ anchor: 'created_at', seconds: '3600' }, 'output_expires_after.seconds'],
     [{ anchor: 'ended_at', seconds: 3_600 }, 'output_expires_after.anchor'],
     ['soon', 'output_expires_after.anchor'],
-  ])('of a batch cannot expire at %j', async (output_expires_after, param) => {
+  ])('rejects a batch output file that expires at %j', async (output_expires_after, param) => {
     const { client } = await start()
     const batch = { input_file_id: 'file_x', endpoint: '/v1/chat/completions', completion_window: '24h' } as const
     const create = client.batches.create({ ...batch, output_expires_after } as never)

@@ -51,7 +51,7 @@ test('a record is found by the time in its id among those of a busy hour, and th
   expect(read() - readForOne).toBeLessThan(25_000)
 })
 
-test('of an id that tells no time, or a time to come, nothing is read', async () => {
+test('reads nothing for an id without a time, or with a future one', async () => {
   const { usage, read } = reportsOf(new Map([['mine', AT_MS]]))
   const future = `req_${(AT_MS + 1).toString(16).padStart(12, '0')}${'0'.repeat(20)}`
 

@@ -38,7 +38,7 @@ describe('a request without a bound of its output', () => {
     expect(sent().at(-1)?.['max_tokens']).toBe(16_384)
   })
 
-  test('is bounded by half of the free balance where that decides, and the bound is sent and told', async () => {
+  test('is limited to half of the free balance if that decides, and the limit is sent and reported', async () => {
     // Half of $0.04 less the prompt (at $3 a million) buys 1,328 output tokens at $15 a million.
     const { post, sent } = await startWith('0.04')
     const response = await post(chatBody('cl-sonnet-4-6', 'hi'))
@@ -60,7 +60,7 @@ describe('a request without a bound of its output', () => {
   })
 
   test.each([{}, { max_tokens: null }, { stream: true, unknown_field: [1] }])(
-    'has the bound put in beside its other members where the vendor speaks the dialect: %j',
+    'gets the limit inserted among its other members if the vendor uses the same dialect: %j',
     async (rest) => {
       const { post, sent } = await startWith('0.002')
       const response = await post(chatBody('chat-qwen', 'hi', rest))
@@ -115,7 +115,7 @@ describe('a request without a bound of its output', () => {
       const response = await post(chatBody('asked', 'hi'))
 
       expect(response.status).toBe(200)
-      // Half of the balance buys 2,479 at the dearer price.
+      // Half of the balance buys 2,479 at the higher price.
       expect(response.headers.get('x-signalbox-max-output-tokens')).toBe('2000')
       expect(sent().at(-1)).toMatchObject({ max_completion_tokens: 2_000 })
     },
@@ -136,7 +136,7 @@ describe('a request without a bound of its output', () => {
     expect(response.headers.get('x-signalbox-max-output-tokens')).toBe('2662')
   })
 
-  test('may take all of a small balance for 256 tokens, and below them is 402 with what helps', async () => {
+  test('may use all of a small balance for 256 tokens, and below that gets 402 with a remedy', async () => {
     const { post, gateway } = await startWith('0.0040')
     const last = await post(chatBody('cl-sonnet-4-6', 'hi'))
     expect(last.status).toBe(200)
@@ -176,7 +176,7 @@ describe('a request without a bound of its output', () => {
 })
 
 describe('a request with a bound of its own', () => {
-  test('that the balance does not pay says what helps', async () => {
+  test('names a remedy if the balance does not suffice', async () => {
     const { post } = await startWith('0.01')
     const response = await post(chatBody('cl-sonnet-4-6', 'hi', { max_tokens: 1_000 }))
 
@@ -186,7 +186,7 @@ describe('a request with a bound of its own', () => {
     })
   })
 
-  test('tells no amounts where the operator hides them', async () => {
+  test('shows no amounts if the operator hides them', async () => {
     const { post } = await startWith('0.01', { showBalanceInErrors: false })
     const response = await post(chatBody('cl-sonnet-4-6', 'hi', { max_tokens: 1_000 }))
 
@@ -199,7 +199,7 @@ describe('a request with a bound of its own', () => {
     [CHAT, { max_tokens: 1e15 }],
     [CHAT, { max_completion_tokens: 1e15 }],
     ['/v1/messages', { max_tokens: 1e15 }],
-  ])('of more tokens than any model makes is 400 at %s, where it was 503 and an alarm', async (path, bound) => {
+  ])('gets 400 at %s for more tokens than any model generates', async (path, bound) => {
     const { post } = await startWith('1')
     const response = await post(chatBody('cl-sonnet-4-6', 'hi', bound), path)
 

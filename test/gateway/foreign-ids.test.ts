@@ -122,7 +122,7 @@ test.each(['ms://file-1', 'mm_file://file-1'])('a file address of the operator g
   expect(vendor.calls).toEqual([])
 })
 
-test('a type that is no string is passed', async () => {
+test('passes a type that is not a string', async () => {
   const odd = { toString: 'x', valueOf: 'y' }
   const extra = [
     { type: odd, file_id: 'file-1' },

@@ -25,7 +25,7 @@ const EMBEDDINGS = '/v1/embeddings'
 const INPUTS = 100
 const REQUEST = { model: 'embedding-relayed', input: Array.from({ length: INPUTS }, (_, index) => `text ${index}`) }
 
-/** 1.9 MB, of which no two parts are the same. */
+/** Vectors of 1.9 MB in total, without repeated parts. */
 const VECTORS = Array.from({ length: INPUTS }, (_, index) =>
   Array.from({ length: 1_536 }, (_, dimension) => Math.sin(index * 1_536 + dimension)),
 )

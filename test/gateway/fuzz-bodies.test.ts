@@ -48,7 +48,7 @@ async function expectAnswered(answer: Response): Promise<void> {
   if (answer.status >= 400) expect(text.length).toBeLessThan(20_000)
 }
 
-describe('an object of which no text can be made, in place of a text, is answered or refused with a 4xx', () => {
+describe('an object that cannot be converted to text, in place of a text, is answered or gets a 4xx', () => {
   const odd = { toString: 1 }
   const messages = [{ role: 'user', content: 'hi' }]
   const advisor = { type: 'advisor_20260301', name: 'advisor', model: odd }

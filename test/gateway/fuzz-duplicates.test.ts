@@ -13,7 +13,7 @@ function send(path: string, json: string): Promise<Response> {
   return fetch(`${started.url}${path}`, { method: 'POST', headers, body: json })
 }
 
-/** How often a member stands in what the vendor got, however it is written. */
+/** Counts how often a member occurs in the vendor's request, in any spelling. */
 async function sentMembers(): Promise<{ text: string; count: (name: string) => number }> {
   const { bytes } = await started.sandbox.nextRequest()
   const text = Buffer.from(bytes).toString('utf8')

@@ -50,7 +50,7 @@ test.each([
   ['a file', [{ type: 'document', source: { type: 'file', file_id: 'file_bogus' } }], {}],
   ['a container', 'hello', { container: 'container_bogus' }],
 ])(
-  'a caller who names %s that does not exist is told so, and the model stays available to others',
+  'reports %s that does not exist to its caller, and keeps the model available to others',
   async (_what, content, rest) => {
     const refused = await ask(content, rest)
     const text = await refused.text()

@@ -127,7 +127,7 @@ test('an odd form is answered or refused with a 4xx, and what the vendor gets is
       const withoutQuality = (form: (string | undefined)[][]) => form.filter(([, name]) => name !== 'quality')
 
       expect(withoutQuality(outline(received))).toEqual(withoutQuality(spelled))
-      // The same text may stand in a value, behind the empty line that ends the headers of a part.
+      // The same text may be in a value, after the blank line that ends the headers of a part.
       const [, boundary = ''] = /boundary=("?)([^";]+)\1/.exec(String(sent.headers['content-type']))?.slice(1) ?? []
       const parts = Buffer.from(sent.bytes).toString('latin1').split(`--${boundary}\r\n`)
       for (const part of parts) expect(part.slice(0, part.indexOf('\r\n\r\n'))).not.toMatch(/^x-evil/im)

@@ -34,13 +34,13 @@ const MOST_TURNS = 5_000
 /** Kinds of lines that some of the histories of a test must have led to. */
 export const MOVED: EntryKind[] = ['credit', 'charge', 'owed', 'repayment', 'refund', 'adjustment', 'expiry']
 
-/** What vendors make of a chat; without a mark they answer. */
+/** Vendors' reactions to a chat. Without a mark they answer. */
 const MARKS = [
   ...['', '', '[[fault:no-usage]]', '[[fault:reset-mid-stream=2]]', '[[fault:end-early=3]]', '[[fault:error-event=2]]'],
   ...['[[fault:status=503]]', '[[fault:usage=-1]]', '[[fault:no-done]]'],
 ]
 
-/** Random histories of at most so many steps. */
+/** Random histories of at most `maxLength` steps. */
 export function gatewayHistories(maxLength: number): fc.Arbitrary<GatewayOperation[]> {
   const chat = fc.record({
     kind: fc.constant('chat' as const),
@@ -95,7 +95,10 @@ export const FULL_HISTORY: GatewayOperation[] = [
   { kind: 'wait', ms: 2 * HOUR_MS },
 ]
 
-/** Plays a history on a gateway from the last day of a month on; then every book of the account says the same. Gives the kinds of its lines. */
+/**
+ * Plays a history on a gateway from the last day of a month, and checks that all books of the account agree. Returns the kinds of its
+ * lines.
+ */
 export async function expectAgreeingBooks(
   store: GatewayStore,
   history: readonly GatewayOperation[],
@@ -128,7 +131,7 @@ export async function expectAgreeingBooks(
 
 interface NotedStore {
   readonly kept: GatewayStore
-  /** Waits for the calls of the store that are under way; false: there are none. */
+  /** Waits for the current calls of the store. Returns `false` if there are none. */
   wait(): Promise<boolean>
 }
 
@@ -160,10 +163,10 @@ function notedStore(store: GatewayStore): NotedStore {
   }
 }
 
-/** Its clock stands still while the store works: what is due by then must not be missed because a database is slow. */
+/** Stops the clock while the store works: due work must not be missed because a database is slow. */
 function inStep(bench: TaskBench, wait: () => Promise<boolean>): TaskBench {
   const settle = async (): Promise<void> => {
-    // What the store answers may lead to its next call.
+    // The store's answer may lead to its next call.
     do await bench.settle()
     while (await wait())
   }

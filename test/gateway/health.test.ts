@@ -37,7 +37,7 @@ describe('probes', () => {
   })
 
   test.each(['/readyz', '/healthz'])(
-    '%s is 503 when the store is away, and says which part to the operator only',
+    'answers %s with 503 if the store is down, and shows the failing part only to the operator',
     async (path) => {
       const store = memoryStore()
       started = await startGateway({ store, operatorKey: OPERATOR_KEY })
@@ -139,7 +139,7 @@ describe('health', () => {
   test.each([
     ['unavailable', 'cannot change anything', { prices: testPrices }],
     ['ok', undefined, { billing: 'off' }],
-  ] as const)('of a store that can be read only is %s', async (status, error, billing) => {
+  ] as const)('reports %s for a store that is read-only', async (status, error, billing) => {
     const store = { ...memoryStore(), checkWritable: () => Promise.reject(new Error('cannot change anything')) }
     await using gateway = createGateway({ vendors: [], store, ...billing })
 

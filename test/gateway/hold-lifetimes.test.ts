@@ -76,7 +76,7 @@ describe.each([
   /** The same store again, which another gateway's end does not close. */
   const kept = (store: GatewayStore): GatewayStore => ({ ...store, close: async () => undefined })
 
-  test('that was moved to another account charges that one', async () => {
+  test('charges the account that the key was moved to', async () => {
     const store = openStore()
     const first = await startGateway({ store: kept(store) })
     await first.close()
@@ -92,7 +92,7 @@ describe.each([
     await store.close()
   })
 
-  test('that another account was given in the store is an error at the start', async () => {
+  test('fails at start if the store gave the key to another account', async () => {
     const store = openStore()
     const first = await startGateway({ store: kept(store) })
     const { key } = await first.gateway.keys.create({ accountId: TEST_ACCOUNT })

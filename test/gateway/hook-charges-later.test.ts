@@ -4,7 +4,7 @@ import { videoBody } from '../drills/support/video-bodies.ts'
 import { type StartedMcp, startMcp } from '../mcp/support/start-mcp.ts'
 import { testPrices } from '../support/test-prices.ts'
 
-/** A tenth of a dollar, so that it shows beside the price of a video. */
+/** A tenth of a dollar, so that it is visible next to the price of a video. */
 const UNIT = { meter: 'hook_unit', amount: '0.1' } as const
 const guard: AnyHook = { name: 'guard', request: (call: HookCall) => void call.charge('hook_unit', 2) }
 

@@ -64,7 +64,7 @@ describe('units that hooks charge', () => {
     expect((await hooked.ended(response)).costNanoDollars).toBe(TOKENS + 2n * PER_UNIT)
   })
 
-  test('are part of the hold, so that a balance that lacks them is refused before a vendor is asked', async () => {
+  test('are part of the hold, so that a balance without them is rejected before a vendor is called', async () => {
     const hooked = await start([charging(200_000)])
     const response = await hooked.post(CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 10 }))
 
@@ -211,7 +211,7 @@ describe('units that hooks charge', () => {
     expect(warnings).toMatchObject([{ message: expect.stringContaining('meter: "hook_unit"') }])
   })
 
-  test('without a price are told on a hit of the cache too, and its place is given back', async () => {
+  test('are reported without a price on a cache hit too, and release its place', async () => {
     let units = 0
     const hook: AnyHook = { name: 'guard', request: (call: HookCall) => void call.charge('hook_unit', units) }
     const hooked = await start([hook], {

@@ -126,7 +126,7 @@ test.each([
   expect(sent).not.toContain(SECRET)
 })
 
-test('nor does it in a form, whose own field is replaced', async () => {
+test('does not reach a vendor in a form, whose own field is replaced', async () => {
   sentToVendors()
   const form = editForm({ model: 'gp-image-2', prompt: `a letter to ${SECRET}` }, [
     { name: 'image', bytes: png(64), type: 'image/png', filename: 'a.png' } as never,
@@ -141,7 +141,7 @@ test('nor does it in a form, whose own field is replaced', async () => {
   expect(editBody('x')).toHaveProperty('prompt')
 })
 
-test('nor does it by MCP, nor within the process', async () => {
+test('does not reach a vendor by MCP, or within the process', async () => {
   sentToVendors()
   const client = await started.connect()
   const messages = [{ role: 'user', content: `Write to ${SECRET}` }]

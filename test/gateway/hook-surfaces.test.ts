@@ -74,7 +74,7 @@ const HTTP: readonly (readonly [string, string, Record<string, unknown>, readonl
   ['videos', '/v1/videos/generations', videoBody('wv2.7-t2v'), WITHOUT_TEXT],
 ]
 
-test.each(HTTP)('hooks are asked about %s over HTTP', async (_name, path, body, points) => {
+test.each(HTTP)('runs hooks for %s over HTTP', async (_name, path, body, points) => {
   const reply = await started.post(path, body)
   const text = await reply.text()
 
@@ -82,7 +82,7 @@ test.each(HTTP)('hooks are asked about %s over HTTP', async (_name, path, body, 
   expect(asked).toEqual(points)
 })
 
-test('hooks are asked about image edits over HTTP', async () => {
+test('runs hooks for image edits over HTTP', async () => {
   const form = editForm({ model: 'gp-image-2', prompt: 'hi' }, [
     { name: 'image', bytes: png(64), type: 'image/png', filename: 'a.png' } as never,
   ])
@@ -107,7 +107,7 @@ test.each<[string, Record<string, unknown>, readonly string[]]>([
   ],
   ['synthesize_speech', speech('hi'), WITHOUT_TEXT],
   ['submit_video', videoBody('wv2.7-t2v'), WITHOUT_TEXT],
-])('hooks are asked about the MCP tool %s', async (name, given, points) => {
+])('runs hooks for the MCP tool %s', async (name, given, points) => {
   const client = await started.connect()
   const result = await client.callTool({ name, arguments: given })
 
@@ -115,7 +115,7 @@ test.each<[string, Record<string, unknown>, readonly string[]]>([
   expect(asked).toEqual(points)
 })
 
-describe('hooks are asked within the process about', () => {
+describe('hooks within the process', () => {
   const client = (): ReturnType<StartedMcp['gateway']['client']> =>
     started.gateway.client({ accountId: TEST_ACCOUNT, keyId: 'own', tier: 'paid' })
   const drained = async (events: AsyncIterable<unknown>): Promise<void> => {

@@ -47,7 +47,7 @@ export async function hookedGateway(
   }
 }
 
-/** The same, closed after the test; called once in a file. */
+/** Returns `hookedGateway`, closed after each test. Call it once per file. */
 export function closedAfterEach(): typeof hookedGateway {
   let gateway: HookedGateway | undefined
   afterEach(async () => {

@@ -18,7 +18,7 @@ const BILLING = [
   ['billing off', { billing: 'off' as const }],
 ] as const
 
-describe.each(BILLING)('with %s, an Idempotency-Key', (_name, options) => {
+describe.each(BILLING)('Idempotency-Key with %s', (_name, options) => {
   test.each(MODELS)('gives the same JSON answer of %s again, without asking the vendor', async (model) => {
     started = await startGateway(options)
     const first = await started.post(CHAT, chatBody(model, 'hello'), KEY)
@@ -164,7 +164,7 @@ test('a refusal for a low balance leaves the key free', async () => {
   expect(served.status).toBe(200)
 })
 
-test('an idempotency store that fails is 503, and no vendor is called', async () => {
+test('answers with 503 and calls no vendor if the idempotency store fails', async () => {
   const store = memoryStore()
   const claim = (): never => {
     throw new Error('store down')
@@ -237,7 +237,7 @@ describe('a claim without a hold', () => {
     ['an object that is kept', {}, '/v1/conversations', {}],
   ]
 
-  /** Of a process that dies a store hears nothing more. */
+  /** Wraps a store so that it gets no more calls of a process that died. */
   function unheard(store: GatewayStore): GatewayStore {
     const idempotency = { ...store.idempotency, complete: () => true, release: () => undefined }
     return { ...store, idempotency, close: async () => undefined }
@@ -267,7 +267,7 @@ describe('a claim without a hold', () => {
     },
   )
 
-  test('that a store makes only after it was undone is over then, too', async () => {
+  test('ends even if the store creates it only after it was undone', async () => {
     const clock = fakeClock()
     const store = memoryStore()
     const { idempotency } = store

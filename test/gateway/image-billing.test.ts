@@ -42,7 +42,7 @@ async function costOf(path: string, body: object): Promise<bigint> {
   return (await endedOf(await started.post(path, body))).costNanoDollars
 }
 
-describe('by the picture', () => {
+describe('prices per image', () => {
   test.each([
     ['qw-image-2.0', {}, 50_000_000n],
     ['qw-image-2.0', { size: '1024*1024' }, 50_000_000n],
@@ -75,7 +75,7 @@ describe('by the picture', () => {
   })
 })
 
-describe('by the token, whole and streamed alike', () => {
+describe('prices per token, whole and streamed', () => {
   const square = { response_format: { type: 'image', image_size: '1K', aspect_ratio: '1:1' } }
   const reference = { type: 'image', mime_type: 'image/png', data: Buffer.from(png(16)).toString('base64') }
   const WHOLE_AND_STREAM = [false, true] as const
@@ -140,19 +140,19 @@ describe('by the token, whole and streamed alike', () => {
     },
   )
 
-  test('several pictures cost as many times one', async () => {
+  test('charges several images as many times as one', async () => {
     expect(await costOf(IMAGES, generation(PROMPT, { quality: 'low', n: 3 }))).toBe(
       PROMPT_COST + 3n * 272n * PICTURE_OUT,
     )
   })
 
-  test('each partial picture of a stream costs what the vendor reports for it', async () => {
+  test('charges each partial image of a stream as the vendor reports', async () => {
     const body = generation(PROMPT, { quality: 'low', stream: true, partial_images: 3 })
 
     expect(await costOf(IMAGES, body)).toBe(PROMPT_COST + (272n + 300n) * PICTURE_OUT)
   })
 
-  test('a form with three pictures and a mask pays for four', async () => {
+  test('charges a form with three images and a mask for four', async () => {
     started = await startGateway()
     const files = ['image[]', 'image[]', 'image[]', 'mask'].map((name) => ({ name, bytes: png(64, 64, name) }))
     const form = editForm({ prompt: PROMPT, quality: 'low' }, files)
@@ -169,7 +169,7 @@ describe('by the token, whole and streamed alike', () => {
 
     const ended = await endedOf(await started.post(IMAGES, generation(PROMPT, { quality: 'low', size: '1024x1024' })))
 
-    // One token for every three bytes of the prompt, and the picture of the model's table.
+    // One token per three bytes of the prompt, and the image of the model's table.
     expect(ended.costNanoDollars).toBe(3n * TEXT_IN + 272n * PICTURE_OUT)
   })
 
@@ -183,7 +183,7 @@ describe('by the token, whole and streamed alike', () => {
   })
 })
 
-describe('by conditions on the request', () => {
+describe('conditions on the request', () => {
   const row = (model: string, amount: string, when?: Record<string, string>): PriceFile['prices'][number] => ({
     model,
     meter: 'image',
@@ -225,7 +225,7 @@ describe('by conditions on the request', () => {
     expect((await endedOf(await started.post(IMAGES, body))).costNanoDollars).toBe(cost)
   })
 
-  test('a stream of pictures sold by the piece costs what the whole answer does', async () => {
+  test('charges a stream of images with a price per image like the whole answer', async () => {
     started = await startGateway({ prices })
 
     const answer = await started.post(IMAGES, generation(PROMPT, { quality: 'low', stream: true, partial_images: 2 }))
@@ -244,7 +244,7 @@ describe('by conditions on the request', () => {
   })
 })
 
-describe('a report of pictures that makes no sense', () => {
+describe('an implausible report of images', () => {
   test.each(['-1', '1.5', "'12'", '2147483648'])('(%s) is replaced or cut, and is never a credit', async (value) => {
     started = await startGateway()
     const body = generation(`[[fault:usage=${value}]] ${PROMPT}`, { quality: 'low', size: '1024x1024' })

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { StartedGateway } from '../support/start-gateway.ts'
 
-/** What the test account begins with, nano-dollars. */
+/** Initial balance of the test account, in nano-dollars. */
 export const CREDIT = 100_000_000_000n
 
 /** Nothing was charged, and no hold is left. */
@@ -9,7 +9,7 @@ export async function expectNoCharge(started: StartedGateway): Promise<void> {
   expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
 }
 
-/** No vendor was asked, either. */
+/** Checks also that no vendor was called. */
 export async function expectNothingSent(started: StartedGateway): Promise<void> {
   expect(started.sandbox.requests).toEqual([])
   await expectNoCharge(started)

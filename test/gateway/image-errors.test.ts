@@ -148,7 +148,7 @@ describe('400 of an edit is in the style of OpenAI', () => {
     await expectNothingSent(started)
   })
 
-  test('an unknown model is 404', async () => {
+  test('answers an unknown model with 404', async () => {
     const answer = await started.post(EDITS, editBody('more light', { model: 'gp-image-7' }))
 
     expect(answer.status).toBe(404)

@@ -222,7 +222,7 @@ describe('on the wire', () => {
     await expectNothingSent(started)
   })
 
-  test('a Content-Length that promises less cuts the form, and the rest is no request', async () => {
+  test('cuts the form at a Content-Length that is too small, and does not read the rest as a request', async () => {
     const body = form()
     const text = await exchange({ head: [FORM_TYPE, `content-length: ${body.byteLength - 40}`], pieces: [body] })
 
@@ -253,7 +253,7 @@ describe('on the wire', () => {
     expect(started.sandbox.requests).toHaveLength(1)
   })
 
-  test('a chunked body above the limit is 413 as soon as it passes it', async () => {
+  test('answers a chunked body with 413 as soon as it exceeds the limit', async () => {
     const block = chunked(Buffer.alloc(MEGABYTE, 'x'))
     const text = await exchange({
       head: [FORM_TYPE, 'transfer-encoding: chunked'],
@@ -265,7 +265,7 @@ describe('on the wire', () => {
     expect(started.sandbox.requests).toEqual([])
   })
 
-  test('chunk sizes that are no numbers end the connection', async () => {
+  test('ends the connection if chunk sizes are not numbers', async () => {
     const text = await exchange({ head: [FORM_TYPE, 'transfer-encoding: chunked'], pieces: ['zz\r\nx\r\n'] })
 
     expect(text).not.toContain('200 OK')

@@ -9,7 +9,7 @@ import { IMAGES } from './image-requests.ts'
 const MODEL = 'gmn-3.1-flash-image-preview'
 const UPSTREAM = 'gemini-3.1-flash-image-preview'
 
-/** What a client of the Interactions API reads of an answer. */
+/** Parts of an answer that a client of the Interactions API reads. */
 interface Interaction {
   readonly id: string
   readonly object: string
@@ -31,7 +31,7 @@ beforeAll(async () => {
 beforeEach(() => started.sandbox.reset())
 afterAll(() => started.close())
 
-/** Pictures stand anywhere in the steps, so all blocks of all steps are looked through. */
+/** Images may be in any step, so all blocks of all steps are searched. */
 function pictures(interaction: Interaction) {
   return interaction.steps
     .flatMap(({ content }) => content ?? [])
@@ -52,7 +52,7 @@ function reference(format: PictureFormat): object {
 
 /** Google API reference, "Interactions: create": bodies as its JavaScript package writes them. */
 describe('a body of the Interactions API', () => {
-  test('with every setting of text to image reaches the vendor as it is, but for the model', async () => {
+  test('sends every setting of text to image to the vendor unchanged, except the model', async () => {
     const body = {
       model: MODEL,
       input: 'A paper crane on a windowsill, morning light',
@@ -75,7 +75,7 @@ describe('a body of the Interactions API', () => {
     expect(answer.usage).toMatchObject({ output_tokens_by_modality: [{ modality: 'image', tokens: 1680 }] })
   })
 
-  test('with reference pictures, and then a follow-up turn', async () => {
+  test('sends reference images, and then a follow-up turn', async () => {
     const format = { type: 'image', aspect_ratio: '4:3', image_size: '1K' }
     const input = [
       { type: 'text', text: 'Put the mug from picture 1 on the desk of picture 2' },
@@ -105,7 +105,7 @@ describe('a body of the Interactions API', () => {
     expect(answer.headers.get('x-signalbox-dropped')).toBe('service_tier')
   })
 
-  test("by the vendor's own model id", async () => {
+  test("accepts the vendor's own model id", async () => {
     const answer = await create({ model: UPSTREAM, input: 'a crane' })
 
     // Without a format the vendor answers with text as well, in a step of its own.
@@ -114,7 +114,7 @@ describe('a body of the Interactions API', () => {
     expect(pictures(answer)).toHaveLength(1)
   })
 
-  test('at 512px, which the vendor calls 512', async () => {
+  test('sends 512px, which the vendor calls 512', async () => {
     const answer = await create({
       model: MODEL,
       input: 'a crane',
@@ -149,7 +149,7 @@ describe('a body of the Interactions API', () => {
   })
 })
 
-describe('by the older API, which a host may choose', () => {
+describe('the older API, which a host may choose', () => {
   test('the same request gets the same kind of answer, which cannot be continued', async () => {
     const sandbox = started.sandbox
     const generating = await startGateway({

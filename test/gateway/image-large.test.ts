@@ -28,7 +28,7 @@ async function start(contentType: string, pieces: readonly string[]): Promise<vo
   started = await startGateway({ vendors: [openai(connection), gemini(connection)] })
 }
 
-describe('a picture of 20 MB in an answer', () => {
+describe('an image of 20 MB in an answer', () => {
   test.each(Object.keys(ANSWERS))(
     '%s passes unharmed and is charged by its usage',
     { timeout: 60_000 },
@@ -52,7 +52,7 @@ describe('a picture of 20 MB in an answer', () => {
   )
 })
 
-describe('a picture of 20 MB in a request', () => {
+describe('an image of 20 MB in a request', () => {
   const small = ANSWERS['a generation']!('aGVsbG8=')
   const smallInteraction = ANSWERS['an interaction']!('aGVsbG8=')
   const inputs = {

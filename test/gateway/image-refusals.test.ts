@@ -57,7 +57,7 @@ describe('errors before the model is known', () => {
     },
   )
 
-  test('a stream of the multimodal shape, which has none, is 400 and not a picture that nobody reads', async () => {
+  test('answers a stream of the multimodal shape, which does not stream, with 400 and no unread image', async () => {
     started = await startGateway()
 
     const answer = await started.post(IMAGES, { ...multimodal('a boat'), stream: true })
@@ -67,7 +67,7 @@ describe('errors before the model is known', () => {
     await expectNothingSent(started)
   })
 
-  test.each(['stream', 'partial_images'])('%s for a model that cannot stream edits is 400', async (field) => {
+  test.each(['stream', 'partial_images'])('answers %s with 400 if the model cannot stream edits', async (field) => {
     started = await startGateway()
     const value = field === 'stream' ? true : 2
 
@@ -78,7 +78,7 @@ describe('errors before the model is known', () => {
     await expectNothingSent(started)
   })
 
-  test('a form on generations is 415, and the answer says what to send', async () => {
+  test('answers a form on generations with 415 and the expected type', async () => {
     started = await startGateway()
 
     const answer = await fetch(`${started.url}${IMAGES}`, {
@@ -92,7 +92,7 @@ describe('errors before the model is known', () => {
     await expectNothingSent(started)
   })
 
-  test('JSON that is none is 400 InvalidParameter', async () => {
+  test('answers malformed JSON with 400 InvalidParameter', async () => {
     started = await startGateway()
 
     const answer = await fetch(`${started.url}${IMAGES}`, {
@@ -298,7 +298,7 @@ describe('200 with status failed', () => {
     await expectNoCharge(started)
   })
 
-  test('nor is a streamed one', async () => {
+  test('does not charge a streamed one either', async () => {
     started = await startGateway()
 
     const answer = await started.post(IMAGES, { ...REFUSED, stream: true })

@@ -22,17 +22,17 @@ export function generation(prompt: string, rest: Members = {}): Members {
   return { model: 'gp-image-2', prompt, ...rest }
 }
 
-/** A picture as a PNG file. */
+/** Creates an image as a PNG file. */
 export function png(width: number, height = width, seed = 'one'): Uint8Array<ArrayBuffer> {
   return new Uint8Array(drawPicture({ width, height, format: 'png', seed }))
 }
 
-/** The same as a `data:` URL. */
+/** Creates an image as a `data:` URL. */
 export function pngUrl(side: number): string {
   return `data:image/png;base64,${Buffer.from(png(side)).toString('base64')}`
 }
 
-/** An edit in JSON, of one small picture. */
+/** Creates an edit in JSON with one small image. */
 export function editBody(prompt: string, rest: Members = {}): Members {
   return { model: 'gp-image-2', prompt, images: [{ image_url: pngUrl(64) }], ...rest }
 }

@@ -17,7 +17,7 @@ export interface ScriptedVendor {
   close(): Promise<void>
 }
 
-/** Starts one. A stream is told by its content type. */
+/** Starts a scripted vendor. Its content type identifies a stream. */
 export async function scriptedVendor(
   contentType: string,
   pieces: readonly (string | Buffer)[],

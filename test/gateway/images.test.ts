@@ -31,7 +31,7 @@ interface InteractionAnswer {
 }
 
 describe('the multimodal shape', () => {
-  test('a picture is made, its signed URL comes untouched and opens, and it is charged by its size', async () => {
+  test('creates an image, passes its signed URL unchanged, and charges it by its size', async () => {
     started = await startGateway()
 
     const answer = await started.post(
@@ -144,7 +144,7 @@ describe('the interactions shape', () => {
     expect(started.sandbox.requests.at(-1)?.body).toMatchObject({ previous_interaction_id: first.id })
   })
 
-  test('a foreign interaction id in the body is 404, with the same bytes as one that does not exist', async () => {
+  test('answers a foreign interaction id in the body with 404 and the same bytes as an unknown one', async () => {
     started = await startGateway({
       keys: [
         { key: TEST_KEY, account: 'acct_test' },
@@ -175,7 +175,7 @@ describe('the interactions shape', () => {
     expect(next.status).toBe(404)
   })
 
-  test('a refused picture is 200, failed, without steps and without a charge', async () => {
+  test('answers a refused image with 200, failed, without steps and without a charge', async () => {
     started = await startGateway()
 
     const answer = await started.post(PATH, { model: FLASH, input: 'a mug [[fault:blocked]]' })
@@ -190,7 +190,7 @@ describe('the interactions shape', () => {
     ['usage', { total_input_tokens: 30, total_output_tokens: 0, total_thought_tokens: 200 }, { stream: true }, 1],
     ['no usage', undefined, {}, 0],
     ['no usage', undefined, { stream: true }, 0],
-  ])('of a refused picture, %s that the vendor reports is told to the operator', async (_what, usage, fields, told) => {
+  ])('reports %s that the vendor counts for a refused image to the operator', async (_what, usage, fields, told) => {
     const interaction = { id: 'v1_a', object: 'interaction', status: 'failed', usage }
     const ended = JSON.stringify({ event_type: 'interaction.completed', interaction })
     const vendor = await ('stream' in fields

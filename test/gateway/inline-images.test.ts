@@ -48,7 +48,7 @@ function withPictures(count: number): Record<string, unknown> {
   }
 }
 
-test('pictures by URL are fetched a few at a time, and go out in their order', async () => {
+test('fetches images by URL a few at a time, and sends them in their order', async () => {
   const answer = await started.post(CHAT, withPictures(20))
 
   expect(answer.status).toBe(200)
@@ -58,7 +58,7 @@ test('pictures by URL are fetched a few at a time, and go out in their order', a
   expect(sent.match(/inline_?data/gi)).toHaveLength(20)
 })
 
-test('more pictures than one request may have fetched are refused before any is', async () => {
+test('rejects more images than one request may have fetched before fetching any', async () => {
   const answer = await started.post(CHAT, withPictures(21))
 
   expect(answer.status).toBe(400)
@@ -66,7 +66,7 @@ test('more pictures than one request may have fetched are refused before any is'
   expect(served).toBe(0)
 })
 
-test('pictures that are too large together are refused without fetching the rest', async () => {
+test('rejects images that are too large together without fetching the rest', async () => {
   byteLength = 12 * 1024 * 1024
 
   const answer = await started.post(CHAT, withPictures(20))
@@ -75,7 +75,7 @@ test('pictures that are too large together are refused without fetching the rest
   expect(served).toBeLessThan(12)
 })
 
-test('a length that is no number is a wrong field, and not a fault of the gateway', async () => {
+test('treats a length that is not a number as an invalid field, not as a fault of the gateway', async () => {
   const answer = await started.post(CHAT, { model: 'old-eyes', messages: { length: { toString: 1 } } })
 
   expect(answer.status).toBe(400)

@@ -32,7 +32,7 @@ test('a request for scores is answered by the fallback, which reports them as dr
   expect(vendorsAsked().at(-1)).toBe('anthropic')
 })
 
-test('a request to block is refused before a vendor is asked where none of the model’s blocks', async () => {
+test('rejects a request to block before a vendor is called if no vendor of the model blocks', async () => {
   started = await startGateway({ billing: 'off' })
   const response = await started.post(CHAT, chatBody('cl-sonnet-4-6', 'Hi', { moderation: moderation('block') }))
 

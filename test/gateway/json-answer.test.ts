@@ -62,7 +62,7 @@ describe.each([false, true])('an answer that should match a schema (streamed: %s
     ['with a comma too many', '{"city":"Ulm","people":128928,}', { city: 'Ulm', people: 128928 }],
     ['in single quotes', "{'city':'Ulm','people':128928}", { city: 'Ulm', people: 128928 }],
     ['that was cut', '{"people":128928,"city":"Ul', { city: 'Ul', people: 128928 }],
-  ])('is mended %s', async (_name, said, value) => {
+  ])('is repaired %s', async (_name, said, value) => {
     const { content, schema, repaired } = await ask([jsonAnswer()], said, rest)
 
     expect(JSON.parse(content)).toEqual(value)
@@ -80,7 +80,7 @@ describe.each([false, true])('an answer that should match a schema (streamed: %s
     expect([response.status, content, schema, repaired]).toEqual([200, said, 'invalid', null])
   })
 
-  test('is 502 where the host wants it, and is charged, because the vendor charges', async () => {
+  test('gets 502 if the host enables that, and is charged, because the vendor charges', async () => {
     const { response, text } = await ask([jsonAnswer({ invalid: 'error' })], '{"city":"Ulm"}', rest)
     const event = await gateway!.ended(response)
 
@@ -89,7 +89,7 @@ describe.each([false, true])('an answer that should match a schema (streamed: %s
     expect(event.costNanoDollars).toBeGreaterThan(0n)
   })
 
-  test('is checked and not mended with repair none', async () => {
+  test('is checked but not repaired with repair none', async () => {
     const said = `\`\`\`json\n${GOOD}\n\`\`\``
     const { content, schema, repaired } = await ask([jsonAnswer({ repair: 'none' })], said, rest)
 
@@ -120,7 +120,7 @@ describe('an answer without a schema', () => {
   })
 })
 
-test('the titles of sources beside an answer are not checked', async () => {
+test('does not check the titles of sources next to an answer', async () => {
   const annotations = [{ type: 'url_citation', url_citation: { title: 'About Ulm', url: 'https://ulm.example' } }]
   const { content, schema } = await ask([jsonAnswer()], completion(GOOD, { annotations }))
 
@@ -160,7 +160,7 @@ test.each<[string, string, Record<string, unknown>, (said: string) => Script]>([
     { input: 'hi', text: { format: { type: 'json_schema', name: 'a', schema: SCHEMA } } },
     responded,
   ],
-])('answers in the dialect of %s are mended too', async (_name, path, rest, script) => {
+])('repairs answers in the dialect of %s, too', async (_name, path, rest, script) => {
   gateway = await hookedGateway([jsonAnswer()], script("{'city':'Ulm','people':1}"))
   const response = await gateway.post(path, { model: 'chat-relayed', ...rest })
   const text = await response.text()

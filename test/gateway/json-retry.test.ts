@@ -140,7 +140,7 @@ describe('an answer that does not match its schema', () => {
     expect((await hooked.account()).held).toBe(0n)
   })
 
-  test('that is wrong twice is marked, and both are charged', async () => {
+  test('marks an answer that is wrong twice, and charges both', async () => {
     const hooked = await start(saying(BAD, 'Three.'))
     const { content, told } = await ask(hooked)
 
@@ -149,7 +149,7 @@ describe('an answer that does not match its schema', () => {
     expect(await spent(hooked)).toBe(2n * ONE)
   })
 
-  test('that is wrong twice is 502 where the host wants it, and both are charged', async () => {
+  test('gets 502 for an answer that is wrong twice if the host enables that, and charges both', async () => {
     const hooked = await start(saying(BAD), { hooks: [jsonAnswer({ repair: 'retry', invalid: 'error' })] })
     const { response, text } = await ask(hooked)
     await hooked.ended(response)
@@ -166,7 +166,7 @@ describe('an answer that does not match its schema', () => {
     expect([response.status, content, hooked.eventsOf('hook-denied')]).toEqual([200, GOOD, []])
   })
 
-  test('is mended without another call where that helps, and the second one too', async () => {
+  test('is repaired without another call if that is sufficient, and the second one too', async () => {
     const hooked = await start(saying("{'people':1}", BAD, "{'people':2}"))
     const first = await ask(hooked)
     const second = await ask(hooked)
@@ -215,7 +215,7 @@ describe('an answer that does not match its schema', () => {
     expect(await spent(hooked)).toBeGreaterThanOrEqual(ONE)
   })
 
-  test('is charged with the second one where the caller leaves during that', async () => {
+  test('is charged with the second one if the caller disconnects during it', async () => {
     const leaving = new AbortController()
     let answer = (): void => undefined
     const hooked = await start(
@@ -250,7 +250,7 @@ describe('an answer that does not match its schema', () => {
     ])
   })
 
-  test('passes the other hooks anew, and has the headers of the second round alone', async () => {
+  test('passes the other hooks again, and has only the headers of the second round', async () => {
     const seen: string[] = []
     const log: AnyHook = {
       name: 'log',

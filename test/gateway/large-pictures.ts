@@ -17,7 +17,7 @@ const INTERACTION_USAGE = {
 
 const PATTERN = Buffer.from(Array.from({ length: 1021 }, (_, index) => (index * 7) % 256))
 
-/** So many characters of base64, which do not repeat within any power of two. */
+/** Returns `length` characters of base64 that do not repeat within any power of two. */
 export function base64(length: number): string {
   return Buffer.alloc((length / 4) * 3, PATTERN).toString('base64')
 }
@@ -25,7 +25,7 @@ export function base64(length: number): string {
 export const WHOLE = 'application/json'
 const STREAM = 'text/event-stream'
 
-/** Answers of all kinds around one picture. */
+/** Answers of all kinds with one image. */
 export const ANSWERS: Readonly<
   Record<string, (picture: string) => { type: string; pieces: string[]; path: string; body: object }>
 > = {

@@ -6,7 +6,7 @@ import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { generation, IMAGES } from './image-requests.ts'
 
 const PICTURES = 3
-/** What the vendor reports for each picture. */
+/** Vendor's report for each image. */
 const REPORT = { input_tokens: 20, output_tokens: 272, total_tokens: 292 }
 /** Nano-dollars a token, from the prices of the tests. */
 const TEXT_IN = 5_000n
@@ -21,7 +21,7 @@ afterEach(async () => {
   await new Promise<void>((resolve) => vendor.close(() => resolve()))
 })
 
-/** A vendor that sends so many pictures, and then only says that it works on the next one. */
+/** Vendor that sends `sent` images, and then only reports that it works on the next one. */
 async function slowVendor(sent: number): Promise<string> {
   const events = Array.from({ length: sent }, () => ({
     type: 'image_generation.completed',
@@ -41,7 +41,7 @@ async function slowVendor(sent: number): Promise<string> {
 }
 
 test.each([0, 1, 2])(
-  'a stream of three pictures that is left after %i of them costs all three, as the vendor makes them',
+  'charges a stream of three images whose caller disconnects after %i of them for all three, because the vendor completes them',
   async (sent) => {
     const origin = await slowVendor(sent)
     started = await startGateway({ vendors: [openai({ apiKey: 'vendor-key', baseURL: origin })] })

@@ -138,7 +138,7 @@ describe.each<Dialect>(['chat', 'messages'])('a stream of %s that is left', (dia
     },
   )
 
-  test('between its text and its usage is read on until the usage came (one chunk: 1 token before, now all of them)', async () => {
+  test('reads on after a disconnect between text and usage until the usage arrives (one chunk: 1 token before, now all)', async () => {
     let report = (): void => undefined
     await start((response) => {
       response.write(write.begin + write.text(PROSE) + write.end)
@@ -190,7 +190,7 @@ describe('a stream that is left and whose chunks name the tier that the vendor u
   })
 })
 
-describe('a report of usage that is awaited for a caller who left', () => {
+describe('a usage report that is awaited after the caller disconnected', () => {
   const ended = chunk({ role: 'assistant', content: PROSE }) + WRITE.chat.end
 
   test('is given up after two seconds', async () => {

@@ -69,7 +69,7 @@ test('a whole answer without a report is charged for the usual reasoning of one 
   expect((await ask(3)).usage?.outputTokens).toBe(1_446)
 })
 
-describe('a whole answer whose caller leaves while it is made', () => {
+describe('a whole answer whose caller disconnects while it is generated', () => {
   test.each(POLICIES)(
     'is read to its end and charged as reported (%s: 0 output tokens before, now 900)',
     async (_policy, options) => {
@@ -206,7 +206,7 @@ describe('a whole answer whose caller leaves while it is made', () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('that fails at the vendor is asked of no other one, and a refused one is free', async () => {
+  test('is not retried elsewhere if it fails at the vendor, and a rejected one is free', async () => {
     let answer = (): void => undefined
     await start(
       (response) => {
@@ -242,7 +242,7 @@ describe('a whole answer whose caller leaves while it is made', () => {
   })
 })
 
-describe('a caller who leaves before the vendor has the call', () => {
+describe('a caller that disconnects before the vendor has the call', () => {
   const AWAITED = POLICIES.flatMap(([policy, options]) => [false, true].map((stream) => ({ policy, options, stream })))
 
   /** Asks within the process, and leaves when what the call waits for is about to come. */
@@ -282,7 +282,7 @@ describe('a caller who leaves before the vendor has the call', () => {
   )
 
   test.each(AWAITED)(
-    'while its picture is fetched is asked for nothing, and pays nothing ($policy, stream: $stream)',
+    'calls no vendor and pays nothing while its image is fetched ($policy, stream: $stream)',
     async ({ options, stream }) => {
       let fetched: (() => void) | undefined
       const pictures = createServer((_request, response) => {
@@ -306,7 +306,7 @@ describe('a caller who leaves before the vendor has the call', () => {
   )
 })
 
-test('a call that its vendor refuses after the caller has left is not sent again with another credential', async () => {
+test('does not send a call again with another credential after the caller disconnected', async () => {
   const clock = fakeClock()
   let made = 0
   let refuse: (() => void) | undefined
@@ -348,7 +348,7 @@ test('reasoning that nobody sees and nobody reports is charged as it was held fo
   expect(usage ?? { completion_tokens: 2_000 }).toMatchObject({ completion_tokens: 2_000 })
 })
 
-test('an answer that its vendor cuts is told with what it may bill, and the second one alone is charged (no event before)', async () => {
+test('reports what an answer that its vendor cuts may bill, and charges only the second one (no event before)', async () => {
   const usage = { prompt_tokens: 20, completion_tokens: TOKENS, total_tokens: 20 + TOKENS }
   const body = JSON.stringify(completion(usage)).padEnd(4_000)
   await start((response) => {

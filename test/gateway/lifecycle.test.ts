@@ -73,7 +73,7 @@ describe('closing', () => {
     await closing
   })
 
-  test('ends what is left after the drain time with an error event, and charges for what came', async () => {
+  test('ends the remaining requests after the drain time with an error event, and charges the output received so far', async () => {
     started = await startGateway()
     const response = await started.post(
       CHAT,
@@ -107,7 +107,7 @@ describe('closing', () => {
   })
 
   test.each([{ drainMs: Number.NaN }, { drainMs: -1 }, { delayMs: '10' }])(
-    'with the time %o is refused, and nothing is closed',
+    'rejects the time %o, and closes nothing',
     async (times) => {
       started = await startGateway()
 

@@ -129,13 +129,13 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
   [
     'keys.create',
     'endpoints',
-    'must be a list of texts',
+    'must be a list of strings',
     ({ keys }) => keys.create({ accountId: 'a', scopes: { endpoints: 'chat' as unknown as string[] } }),
   ],
   [
     'keys.create',
     'models',
-    'must be a list of texts',
+    'must be a list of strings',
     ({ keys }) => keys.create({ accountId: 'a', scopes: { models: 'cl-opus-4-7' as unknown as string[] } }),
   ],
   ...(['requestsPerMinute', 'tokensPerMinute', 'concurrency'] as const).flatMap((member) =>

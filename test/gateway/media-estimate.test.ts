@@ -64,10 +64,10 @@ const base64Block = (type: string, mediaType: string, file: Buffer): unknown => 
   source: { type: 'base64', media_type: mediaType, data: file.toString('base64') },
 })
 const LARGE = pngFile(1_200, 1_000, 4_000_000)
-/** Around a hundred tokens of JSON and text beside the media. */
+/** About a hundred tokens of JSON and text around the media. */
 const TEXT = 120
 
-describe('a picture of 4 MB in the request', () => {
+describe('an image of 4 MB in the request', () => {
   // Before: $5.59, and 1.8 million tokens of the token limit. The vendor bills $0.0048.
   test('is held for what its vendor bills for its size, in a message', async () => {
     const { tokens, cost } = await message('cl-sonnet-4-6', base64Block('image', 'image/png', LARGE))
@@ -105,7 +105,7 @@ describe('a picture of 4 MB in the request', () => {
     const statuses: number[] = []
     for (let count = 0; count < 3; count++) statuses.push((await started.post('/v1/messages', body)).status)
 
-    // Before: the first one took all of the minute, and the second was 429.
+    // Before, the first one used the whole minute, and the second got 429.
     expect(statuses).not.toContain(429)
   })
 
@@ -123,7 +123,7 @@ describe('a picture of 4 MB in the request', () => {
     expect(inResult.tokens).toBeLessThan(1_600 + TEXT)
   })
 
-  test('that a tool of a response has made is held as a picture, and not as text', async () => {
+  test('is held as an image, and not as text, if a tool of a response created it', async () => {
     const made = { type: 'image_generation_call', id: 'ig_1', status: 'completed', result: LARGE.toString('base64') }
     const { tokens } = await estimated('responses', { model: 'eyes-new', max_output_tokens: 16, input: [made] })
 
@@ -140,7 +140,7 @@ describe('a picture of 4 MB in the request', () => {
     expect(repeated.tokens).toBeGreaterThanOrEqual(url.length / 3)
   })
 
-  test('costs what the largest picture costs where its size cannot be read', async () => {
+  test('costs as much as the largest image if its size cannot be read', async () => {
     const { tokens } = await chat('cl-opus-4-7', imagePart(dataUrl('image/png', Buffer.alloc(50_000, 7))))
 
     expect(tokens).toBeGreaterThanOrEqual(4_784)
@@ -155,7 +155,7 @@ describe('a picture of 4 MB in the request', () => {
     expect((await chat('eyes-new', imagePart(picture, 'high'))).tokens).toBeLessThan(2_500 * 1.62 + TEXT)
   })
 
-  test('leaves the text beside it counted, even the same text', async () => {
+  test('still counts the text next to it, even the same text', async () => {
     const data = pngFile(10, 10, 3_000).toString('base64')
     const alone = await chat('eyes-openai', imagePart(`data:image/png;base64,${data}`))
     const withText = await chat('eyes-openai', imagePart(`data:image/png;base64,${data}`), { type: 'text', text: data })
@@ -220,7 +220,7 @@ describe('a document in the request', () => {
     )
   })
 
-  test('that is text is held as text', async () => {
+  test('holds a text document as text', async () => {
     const { tokens } = await message('cl-sonnet-4-6', base64Block('document', 'text/plain', Buffer.alloc(30_000, 'a')))
 
     expect(tokens).toBeGreaterThanOrEqual(10_000)
@@ -273,7 +273,7 @@ describe('an input whose size only the vendor knows', () => {
     expect((await message('cl-opus-4-7', block)).tokens).toBeLessThan(9_000 + TEXT)
   })
 
-  test('of a stored conversation is held too', async () => {
+  test('is also held in a stored conversation', async () => {
     await started.close()
     await start({ prices: testPrices })
     const body = { model: 'gmn-2.5-flash-image', input: 'a cat' }
@@ -288,7 +288,7 @@ describe('an input whose size only the vendor knows', () => {
     ['messages', { mcp_servers: [{ type: 'url', url: 'https://mcp.example.net', name: 'x' }] }],
     ['responses', { tools: [{ type: 'mcp', server_label: 'x', server_url: 'https://mcp.example.net' }] }],
     ['responses', { input: [{ type: 'additional_tools', tools: [{ type: 'mcp', server_label: 'x' }] }] }],
-  ])('of what servers of the caller answer is held for one context (%s %j)', async (endpoint, more) => {
+  ])("holds answers of the caller's own servers as one context (%s %j)", async (endpoint, more) => {
     const body = { messages: [{ role: 'user', content: 'hi' }], input: 'hi', ...more }
     const model = endpoint === 'messages' ? 'cl-sonnet-4-6' : 'eyes-openai'
     const { tokens } = await estimated(endpoint, { model, max_tokens: 1, max_output_tokens: 16, ...body })
@@ -296,7 +296,7 @@ describe('an input whose size only the vendor knows', () => {
     expect(tokens).toBeGreaterThanOrEqual(endpoint === 'messages' ? 1_000_000 : 128_000)
   })
 
-  test('of pages that the vendor fetches is held for what the tool allows', async () => {
+  test("holds pages that the vendor fetches at the tool's limit", async () => {
     const fetching = async (tool: object): Promise<number> =>
       (
         await estimated('messages', {

@@ -108,7 +108,7 @@ describe('a batch of messages', () => {
     expect(sandbox.requests.filter(({ batchId }) => batchId !== undefined).length).toBe(3)
   })
 
-  test('of which one request fails has its error in the shape of the API, and charges it with nothing', async () => {
+  test('returns a failed request with an error in the shape of the API, and does not charge it', async () => {
     const { client, taskEnded } = await start({
       hooks: [
         {
@@ -134,7 +134,7 @@ describe('a batch of messages', () => {
     })
   })
 
-  test('of which a hook answers a request ends, with its answer', async () => {
+  test('ends with the answer if a hook replies to a request', async () => {
     const { client, taskEnded, sandbox } = await start({
       hooks: [{ name: 'canned', request: () => ({ answer: { text: 'Nine.' } }) }],
     })
@@ -167,7 +167,7 @@ describe('a batch of messages', () => {
     await expect(client.messages.batches.cancel(created.id)).rejects.toMatchObject({ status: 409 })
   })
 
-  test('that expires tells which requests have, and charges the others', async () => {
+  test('lists expired requests, and charges the others', async () => {
     const vendor = await answeringVendor((response, { messages }) => {
       const number = Number(JSON.stringify(messages).replaceAll(/\D/g, ''))
       if (number > 1) return json(response, { error: { message: 'busy' } }, 503)
@@ -313,7 +313,7 @@ describe('a batch of messages', () => {
 })
 
 describe('a submission at fault', () => {
-  test('is refused at once, each request by its place, and nothing of it is kept, sent or held', async () => {
+  test('is rejected immediately, with each fault by its place, and none of it is stored, sent or held', async () => {
     const { client, post, account, sandbox } = await start()
 
     const answer = await post(PATH, {
@@ -364,9 +364,9 @@ describe('a submission at fault', () => {
     ['no requests', '{}', 400, 'requests: expected a list'],
     ['requests that are no list', '{"requests": {"0": 1}}', 400, 'requests: expected a list'],
     ['two lists', '{"requests": [], "requests": []}', 400, 'requests: is given twice'],
-    ['an empty list', '{"requests": [ ]}', 400, 'requests: There is no request in it'],
+    ['an empty list', '{"requests": [ ]}', 400, 'requests: There are no requests'],
     ['another member', `{"requests": [${JSON.stringify(request(1))}], "model": 1}`, 400, 'model: is not known'],
-    ['much beside the list', JSON.stringify({ webhook_url: 'x'.repeat(70_000), requests: [] }), 400, 'stands beside'],
+    ['much beside the list', JSON.stringify({ webhook_url: 'x'.repeat(70_000), requests: [] }), 400, 'bytes outside of requests'],
     [
       'a webhook that is no URL',
       JSON.stringify({ requests: [request(1)], webhook_url: 'nowhere' }),
@@ -377,7 +377,7 @@ describe('a submission at fault', () => {
     ['a member that reaches prototypes', '{"requests": [{"__proto__": 1}]}', 400, '__proto__'],
     ['more bytes than a file may have', JSON.stringify({ requests: requests(2_000) }), 413, 'larger than'],
     ['more requests than a batch may have', JSON.stringify({ requests: requests(12) }), 400, 'can have 10 requests'],
-  ])('that is %s is told so', async (_title, body, status, text) => {
+  ])('rejects a submission that is %s with the reason', async (_title, body, status, text) => {
     const { url, account, gateway } = await start({ batches: { maxFileBytes: 200_000, maxRequests: 10 } })
     const headers = { 'x-api-key': TEST_KEY, 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }
 
@@ -391,7 +391,7 @@ describe('a submission at fault', () => {
     expect((await own.files.list()).data).toEqual([])
   })
 
-  test('by its path or type is refused in the dialect of messages, also where there are no batches', async () => {
+  test('is rejected by its path or type in the dialect of messages, also without batches', async () => {
     const { url } = await start()
     const without = await startGateway()
     open.push(without)

@@ -49,7 +49,7 @@ function request(rest: Record<string, unknown>): Record<string, unknown> {
   return { model: MODEL, max_tokens: 100, messages: [{ role: 'user', content: TEXT }], ...rest }
 }
 
-/** What a request was held for, and what it cost in the end, in nano-dollars; the answer streamed or whole. */
+/** Returns the hold and the final cost of a request in nano-dollars, streamed or whole. */
 async function billed(body: Record<string, unknown>, stream: boolean): Promise<{ held: bigint; charged: bigint }> {
   const { cost } = await started!.gateway.estimate(PRINCIPAL, { endpoint: 'messages', body })
   const before = await started!.account()
@@ -122,7 +122,7 @@ describe('the hold of a message', () => {
       },
       '6.00',
     ],
-  ])('has every token of the prompt at its dearest price: %s', async (_what, rest, price) => {
+  ])('holds every token of the prompt at its highest price: %s', async (_what, rest, price) => {
     await start([])
     const body = request(rest)
     const { cost } = await started!.gateway.estimate(PRINCIPAL, { endpoint: 'messages', body })
@@ -165,18 +165,15 @@ describe.each([false, true])('web searches that have a price (streamed: %s)', (s
     [{ server_tool_use: { web_search_requests: 0 } }, 0n],
     [{ server_tool_use: null }, 0n],
     [{}, 1n],
-  ])(
-    'are charged by the number that the vendor reports, and once where it says nothing of them: %j',
-    async (searches, count) => {
-      await start([price])
-      report(searches)
+  ])('are charged by the number that the vendor reports, and once if it reports none: %j', async (searches, count) => {
+    await start([price])
+    report(searches)
 
-      const { held, charged } = await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), stream)
+    const { held, charged } = await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), stream)
 
-      expect(charged).toBe(tokenCost + count * one)
-      expect(held).toBeGreaterThanOrEqual(charged)
-    },
-  )
+    expect(charged).toBe(tokenCost + count * one)
+    expect(held).toBeGreaterThanOrEqual(charged)
+  })
 
   test('are not charged in a request that could not search', async () => {
     await start([price])
@@ -219,7 +216,7 @@ describe.each([false, true])('web searches that have a price (streamed: %s)', (s
   })
 })
 
-describe("what a vendor charges extra, at a model whose own vendor is never asked for it but another route's is", () => {
+describe('surcharges of a vendor that only another route of the model uses', () => {
   const ROUTED: ModelDefinition = {
     id: MODEL,
     kind: 'chat',

@@ -23,7 +23,7 @@ async function loop(model: string, text: string, later = model): Promise<Streame
 }
 
 describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'signing', 'chat-relayed', 'chat-qwen'])(
-  'with %s',
+  'works with %s',
   (model) => {
     test('thinking, calls and results go round until the answer', async () => {
       const rounds = await loop(model, 'call Bash and Read')
@@ -59,7 +59,7 @@ test.each([
   expect(rounds[1]?.at(-1)).toEqual({ type: 'text', text: 'The tools answered: done' })
 })
 
-test('for a model of the same dialect the bytes pass, all but the model', async () => {
+test('passes the bytes unchanged to a model of the same dialect, except the model', async () => {
   started.sandbox.reset()
   const request = codingClientRequest('cl-sonnet-4-6', 'fix the test')
   const response = await started.post(PATH, request, CODING_CLIENT_HEADERS)
@@ -79,7 +79,7 @@ test('for a model of the same dialect the bytes pass, all but the model', async 
   expect(given[0]).toMatchObject({ message: { model: 'cl-sonnet-4-6', usage: { input_tokens: expect.any(Number) } } })
 })
 
-test('for a model of another dialect, what has no place there is named', async () => {
+test('names unsupported fields for a model of another dialect', async () => {
   started.sandbox.reset()
   const response = await started.post(PATH, codingClientRequest('gmn-2.5-flash', 'fix the test'), CODING_CLIENT_HEADERS)
   await response.text()

@@ -13,7 +13,7 @@ let started: StartedGateway
 afterEach(() => started.close())
 
 describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %s who leaves', (model) => {
-  test('after some events is charged once, for what came, and the vendor is stopped', async () => {
+  test('is charged once after some events, for the output received so far, and the vendor is stopped', async () => {
     started = await startGateway({ drainMs: 200 })
     const caller = rawPost(started.url, PATH, messagesBody(model, `[[fault:pace=5]] ${WORDS}`, { stream: true }))
     await caller.received('word3')

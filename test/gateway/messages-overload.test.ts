@@ -30,7 +30,7 @@ test.each([
 test.each([
   ['cl-sonnet-4-6', 'of their own dialect'],
   ['gmn-2.5-flash', 'that are translated'],
-])('an overload within a stream of %s is told in events %s', async (model) => {
+])('reports an overload within a stream of %s in events %s', async (model) => {
   started = await startGateway()
   const text = '[[fault:error-event=6]] one two three four five'
   const response = await started.post(PATH, messagesBody(model, text, { stream: true }))

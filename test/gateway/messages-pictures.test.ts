@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 
-// At this vendor the model reads bytes only, so the gateway fetches what stands behind an address.
+// At this vendor the model accepts only bytes, so the gateway fetches the URL.
 const MODELS = [{ id: 'reads-bytes', kind: 'chat', vendor: 'gemini', upstream: 'gemini-2.0-flash' }] as const
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -39,7 +39,7 @@ function ask(path: string, content: readonly object[]): Promise<Response> {
 }
 
 test.each(['/v1/messages', '/v1/messages/count_tokens'])(
-  'on %s a picture that cannot be fetched is told by its own place in the request',
+  'names an image that cannot be fetched by its place in the request on %s',
   async (path) => {
     const response = await ask(path, [{ type: 'text', text: 'What is it?' }, picture('/missing.png')])
 
@@ -54,7 +54,7 @@ test.each(['/v1/messages', '/v1/messages/count_tokens'])(
   },
 )
 
-test('a picture in the result of a tool is told by its place, too', async () => {
+test('names an image in the result of a tool by its place, too', async () => {
   const call = { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }
   const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: [picture('/missing.png')] }
   const messages = [
@@ -69,7 +69,7 @@ test('a picture in the result of a tool is told by its place, too', async () => 
   })
 })
 
-test('pictures that can be fetched reach the vendor as bytes, each once', async () => {
+test('sends images that can be fetched to the vendor as bytes, each once', async () => {
   const response = await ask('/v1/messages', [picture('/a.png'), { type: 'text', text: 'And' }, picture('/a.png')])
 
   expect(response.status).toBe(200)

@@ -4,12 +4,12 @@ import { listen } from '../support/listen.ts'
 /** Members of `usage` in the vendor's answers. */
 export type ReportedUsage = Readonly<Record<string, unknown>>
 
-/** A vendor of Messages behind a real socket, which answers "hello" and reports what it is told to. */
+/** Vendor of Messages on a real socket, which answers "hello" with a configurable usage report. */
 export interface MessagesVendor {
   readonly origin: string
-  /** Of whole answers, and of the first event of streams. */
+  /** Usage of whole answers, and of the first event of streams. */
   usage: ReportedUsage
-  /** Of the last event but one of streams. */
+  /** Usage of the second-to-last event of streams. */
   lastUsage: ReportedUsage
   close(): Promise<void>
 }

@@ -7,7 +7,7 @@ import { messagesBody } from './messages-requests.ts'
 const PATH = '/v1/messages'
 const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'] as const
 
-/** A model whose vendor fetches no pictures for it. */
+/** Model whose vendor fetches no images. */
 const BLIND = { id: 'fetches-nothing', kind: 'chat', vendor: 'gemini', upstream: 'gemini-2.0-flash' } as const
 
 let started: StartedGateway
@@ -53,7 +53,7 @@ describe.each(MODELS)('%s', (model) => {
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
   })
 
-  test('a stream that breaks off ends with an error event and no message_stop, and what came is charged', async () => {
+  test('ends a stream that breaks off with an error event and no message_stop, and charges the output received so far', async () => {
     started = await startGateway()
     const body = messagesBody(model, '[[fault:reset-mid-stream=6]] one two three four five six', { stream: true })
     const response = await started.post(PATH, body)
@@ -121,7 +121,7 @@ describe('the model', () => {
     expect(answers).toEqual(['claude-sonnet-4-6', 'gemini-2.5-flash'])
   })
 
-  test('of a fallback is its own, across dialects', async () => {
+  test('is that of the fallback, across dialects', async () => {
     const definition = { id: 'first', kind: 'chat', vendor: 'anthropic', upstream: 'claude-sonnet-4-6' } as const
     started = await startGateway({
       billing: 'off',
@@ -240,7 +240,7 @@ test('a key for messages may count too, and a key for chat neither', async () =>
   expect(statuses).toEqual([200, 200, 403, 403])
 })
 
-test('a picture by address is fetched here for a vendor that fetches none, and sent on to one that does', async () => {
+test('fetches an image by URL for a vendor that fetches none, and passes the URL to one that does', async () => {
   started = await startGateway({ billing: 'off', models: [...TEST_MODELS, BLIND] })
   const origin = await sandboxOrigin()
   const picture = { type: 'image', source: { type: 'url', url: `${origin}/sandbox-files/boat-8x8.png` } }
@@ -259,7 +259,7 @@ test('a picture by address is fetched here for a vendor that fetches none, and s
   expect(started.sandbox.requests).toHaveLength(1)
 })
 
-test('a picture at a private address is refused where the gateway would fetch it', async () => {
+test('rejects an image at a private address if the gateway would fetch it', async () => {
   started = await startGateway({ allowPrivateUrls: false, billing: 'off', models: [...TEST_MODELS, BLIND] })
   const content = [{ type: 'image', source: { type: 'url', url: 'http://169.254.169.254/latest/meta-data' } }]
   const body = { model: BLIND.id, max_tokens: 100, messages: [{ role: 'user', content }] }

@@ -30,7 +30,7 @@ describe('an answer without a report of usage', () => {
 
   // Before: 2,000 tokens as a whole (the bound of the hold, by the bytes of its JSON), 2 in a stream (its chunks).
   test.each(['chat-relayed', 'messages'])(
-    'costs the same as a whole and in a stream, and is told (%s: 2,000 and 2 tokens before, now 1,900 each)',
+    'costs the same whole and streamed, and is reported (%s: 2,000 and 2 tokens before, now 1,900 each)',
     async (shape) => {
       await bench.start(answerWithout, (baseURL) => ({ vendors: [openai({ apiKey: 'key', baseURL })] }))
       const used: (number | undefined)[] = []

@@ -37,7 +37,7 @@ async function start(options: Partial<GatewayOptions>) {
   return warnings
 }
 
-test('models that the host has listed and not priced are told in one warning', async () => {
+test('reports models that the host has listed without a price in one warning', async () => {
   const own = openaiCompatible({
     id: 'own',
     baseURL: 'http://own.example/v1',
@@ -64,7 +64,7 @@ test('models that the host has listed and not priced are told in one warning', a
   ])
 })
 
-test('a chat model that has a price of its input or its output alone is told with the one that it lacks', async () => {
+test('reports the missing price of a chat model with only an input or output price', async () => {
   const only = (model: string, meter: 'input_token' | 'output_token') => ({ model, meter, amount: '1' }) as const
   const warnings = await start({
     models: [
@@ -94,7 +94,7 @@ test('a chat model that has a price of its input or its output alone is told wit
   ])
 })
 
-test('of very many models without a price twenty are named', async () => {
+test('names twenty of very many models without a price', async () => {
   const models = Array.from({ length: 25 }, (_, index) => row(`m-${index}`))
   const [warning] = await start({ models })
 
@@ -107,7 +107,7 @@ test('nobody needs a price where billing is off, or for models that nobody has l
   expect(await start({ billing: 'off', prices: undefined as never, models: [row('free')] })).toEqual([])
 })
 
-test('fallbacks whose vendors cannot be called are told with the reason', async () => {
+test('reports fallbacks whose vendors cannot be called with the reason', async () => {
   const warnings = await start({
     billing: 'off',
     prices: undefined as never,
@@ -130,13 +130,13 @@ test('fallbacks whose vendors cannot be called are told with the reason', async 
   ])
 })
 
-test('prices of models that do not exist are told beside', async () => {
+test('reports prices of unknown models, too', async () => {
   const warnings = await start({ prices: { currency: 'USD', prices: [price('gone')] } })
 
   expect(warnings).toEqual([{ code: 'price-unused', message: 'prices[0] (request of gone): there is no such model' }])
 })
 
-test('a pattern is told whose models are all charged by prices of their own', async () => {
+test('reports a pattern whose models all have their own prices', async () => {
   const prices = [price('ours-*'), price('ours-one'), price('other-*'), price('other-one'), price('later-*')]
   const models = [row('ours-one'), row('other-one'), row('other-two')]
   const warnings = await start({ models, prices: { currency: 'USD', prices } })

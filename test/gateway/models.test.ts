@@ -94,7 +94,7 @@ describe('GET /v1/models/{id}', () => {
     },
   )
 
-  test.each(['', '%zz'])('an id of %j is no route', async (id) => {
+  test.each(['', '%zz'])('has no route for an id of %j', async (id) => {
     expect((await get(`/v1/models/${id}`)).status).toBe(404)
   })
 })
@@ -350,7 +350,7 @@ function pricesOf(...chats: string[]): PriceFile {
   return { ...testPrices, prices: [...testPrices.prices, ...rows] }
 }
 
-describe('the answer for a model that there is not', () => {
+describe('the answer for an unknown model', () => {
   let started: StartedGateway
   const get = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
     fetch(`${started.url}${path}`, { headers: { authorization: `Bearer ${TEST_KEY}`, ...headers } })
@@ -387,7 +387,7 @@ describe('the answer for a model that there is not', () => {
     ['/v1/videos/generations', { model: 'wv2.7-t2', input: {} }, 404, 'did you mean "wv2.7-t2v"?'],
     ['/v1/audio/speech', { model: 'ts-1', input: 'Hi', voice: 'alloy' }, 400, 'did you mean "tts-1"?'],
     ['/v1/estimate', { endpoint: 'chat', body: chatBody('gpt5.4', 'Hi') }, 404, 'did you mean "gpt-5.4"?'],
-    // A name that begins with it goes before one with two mistakes (`o3-mini`), and the newest of its like before an older one.
+    // A name that begins with the id is preferred to one with two mistakes (`o3-mini`), and the newest of such names to an older one.
     ['/v1/chat/completions', chatBody('gemini', 'Hi'), 404, 'did you mean "gemini-'],
     ['/v1/chat/completions', chatBody('claude-opus-4-9', 'Hi'), 404, 'did you mean "claude-opus-4-8"?'],
     // No model of an older generation is named.

@@ -34,14 +34,14 @@ const eventsOf = (type: string) => started!.events.filter((event) => event.type 
 const errorOf = async (response: Response) => ((await response.json()) as { error: Record<string, unknown> }).error
 
 describe('a request', () => {
-  test('that scores below passes, and each of its texts was judged', async () => {
+  test('passes below the threshold, after each of its texts was judged', async () => {
     await start({ on: ['request'] })
     expect((await chat('Hello')).status).toBe(200)
     expect(judged()).toEqual([['Hello']])
     expect(operations()).toEqual(['moderations', 'chat'])
   })
 
-  test('that scores as high as its threshold is denied before a model reads it, and costs nothing', async () => {
+  test('is denied at the threshold before a model reads it, and costs nothing', async () => {
     await start()
     const before = await started!.account()
     started!.sandbox.reply({ scores: { 'sexual/minors': 0.2 } })
@@ -59,7 +59,7 @@ describe('a request', () => {
     expect(await errorOf(await chat('violence'))).toMatchObject({ message: 'Not here.' })
   })
 
-  test('of many texts is judged in parts', async () => {
+  test('is judged in parts if it has many texts', async () => {
     await start({ on: ['request'] })
     const input = Array.from({ length: 70 }, (_, index) => `text ${index}`)
     expect((await started!.post('/v1/embeddings', { model: 'embedding-relayed', input })).status).toBe(200)
@@ -76,7 +76,7 @@ describe('a request', () => {
     expect(operations()).toEqual(['moderations', 'moderations'])
   })
 
-  test('for moderation itself is not guarded', async () => {
+  test('does not guard moderation itself', async () => {
     await start()
     expect((await started!.post('/v1/moderations', { input: 'violence' })).status).toBe(200)
     expect(operations()).toEqual(['moderations'])
@@ -91,7 +91,7 @@ describe('a request', () => {
 })
 
 describe('an answer', () => {
-  test('that scores too high is a refusal of the dialect', async () => {
+  test('is refused in its dialect if it scores too high', async () => {
     await start({ on: ['answer'], message: 'Withheld.' })
     const response = await chat('violence')
     const answer = (await response.json()) as { choices: { finish_reason: string; message: { refusal: string } }[] }
@@ -101,7 +101,7 @@ describe('an answer', () => {
     expect(JSON.stringify(answer)).not.toContain('violence')
   })
 
-  test('that is streamed is held back to its end, and none of it is seen when it is denied', async () => {
+  test('holds back a stream to its end, and shows none of it if it is denied', async () => {
     await start({ on: ['answer'] })
     const body = await (await chat('violence', { stream: true })).text()
     expect(body).not.toContain('violence')
@@ -109,7 +109,7 @@ describe('an answer', () => {
     expect(operations()).toEqual(['chat', 'moderations'])
   })
 
-  test('that is streamed and scores below comes whole', async () => {
+  test('passes a stream that scores below as a whole', async () => {
     await start({ on: ['answer'] })
     const body = await (await chat('Hello', { stream: true })).text()
     expect(body).toContain('Hello')
@@ -138,14 +138,14 @@ describe('without a judgement', () => {
     expect(await started!.account()).toEqual(before)
   })
 
-  test.each(broken)('everything passes with onFailure allow, and an event tells: %s', async (_title, breakIt) => {
+  test.each(broken)('lets everything pass with onFailure allow, and emits an event: %s', async (_title, breakIt) => {
     await start({ onFailure: 'allow', on: ['request'] })
     breakIt(started!)
     expect((await chat('Hello')).status).toBe(200)
     expect(eventsOf('hook-bypassed')).toMatchObject([{ hook: 'moderation-guard', point: 'request' }])
   })
 
-  test('of a category that the model does not know nothing passes', async () => {
+  test('lets nothing pass for a category that the model does not know', async () => {
     await start({ block: { violense: 0.5 } })
     expect((await chat('Hello')).status).toBe(503)
   })

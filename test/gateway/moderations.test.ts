@@ -40,7 +40,7 @@ async function errorOf(response: Response): Promise<{ code: string; param: strin
 /** The vendor's side of the last call. */
 const asked = () => started!.sandbox.requests.at(-1)!
 
-test('a text, a list of texts and a list of parts are judged', async () => {
+test('judges a string, a list of strings and a list of parts', async () => {
   started = await startGateway()
   const one = await answerOf(await started.post(PATH, { model: MODEL, input: 'plain violence' }))
   const two = await answerOf(await started.post(PATH, { model: MODEL, input: ['calm', 'sexual/minors'] }))
@@ -157,7 +157,7 @@ test.each([
   expect(started.sandbox.requests).toEqual([])
 })
 
-test('an address of a picture that is private is refused', async () => {
+test('rejects a private image address', async () => {
   started = await startGateway({ allowPrivateUrls: false })
   const input = [{ type: 'image_url', image_url: { url: 'http://169.254.169.254/latest/meta-data' } }]
   const response = await started.post(PATH, { model: MODEL, input })
@@ -167,7 +167,7 @@ test('an address of a picture that is private is refused', async () => {
   expect(started.sandbox.requests).toEqual([])
 })
 
-test('what is no answer of moderation is 502', async () => {
+test("answers with 502 if the vendor's answer is not a moderation", async () => {
   started = await startGateway()
   started.sandbox.fault({ kind: 'garbage', operation: 'moderations' })
   expect((await started.post(PATH, { model: MODEL, input: 'calm' })).status).toBe(502)
@@ -241,7 +241,7 @@ test('the client and usage records know moderations', async () => {
   expect(records.records).toMatchObject([{ endpoint: 'moderations', model: MODEL, vendor: 'openai' }])
 })
 
-describe('at Mistral', () => {
+describe('Mistral', () => {
   const stand = sandboxVendors()
   const mistral = openaiCompatible(presets.mistral, {
     apiKey: 'vendor-key-canary-7f3a',

@@ -73,7 +73,7 @@ describe('the hold of a request ends exactly once, and its place is given back',
     expect((await started.account()).held).toBe(0n)
   })
 
-  test.each([true, false])('when the caller leaves (stream: %s)', async (stream) => {
+  test.each([true, false])('settles when the caller disconnects (stream: %s)', async (stream) => {
     const { store, resolutions } = countingStore()
     started = await startGateway({ store, limits: { concurrency: 1 }, drainMs: 100 })
     const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', '[[fault:hang]] hello', { stream }))
@@ -153,7 +153,7 @@ test('money fails closed: a store that cannot reserve gives 503 and nothing is d
   expect(started.sandbox.requests).toHaveLength(0)
 })
 
-test('an answer is not withheld when the store cannot settle it, and the host is told', async () => {
+test('does not withhold an answer if the store cannot settle it, and notifies the host', async () => {
   const { store } = countingStore({
     settle: () => {
       throw new Error('database is down')
@@ -208,7 +208,7 @@ test('a model without a price is refused before dispatch while billing is on', a
   expect(started.sandbox.requests).toHaveLength(0)
 })
 
-test('with billing off nothing is held or charged', async () => {
+test('holds and charges nothing with billing off', async () => {
   started = await startGateway({ billing: 'off' })
   const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
   await response.text()
@@ -244,7 +244,7 @@ describe('a fallback', () => {
     ]),
   }
 
-  test('that answers is billed at its own price and named in the answer', async () => {
+  test('bills a fallback that answers at its own price, and names it in the answer', async () => {
     started = await startGateway({ models, prices })
     started.sandbox.fault({ kind: 'status', status: 503, vendor: 'openai', times: 5 })
     const response = await started.post(CHAT, chatBody('first', 'hello'))

@@ -22,7 +22,7 @@ interface RankRequest {
   readonly stream?: boolean
 }
 
-/** What a vendor offers for it. */
+/** Vendor's operation for it. */
 interface RankOffer {
   readonly rank?: PassThroughOperation<RankRequest>
 }

@@ -48,7 +48,7 @@ const response = (rest: object) => ({
   ...rest,
 })
 
-/** Members stand in the order of the alphabet, and a search begins as a call of a function. */
+/** Members are in alphabetical order, and a search begins as a function call. */
 const event = (sequence_number: number, type: string, rest: object) =>
   `event: ${type}\ndata: ${JSON.stringify({ ...rest, sequence_number, type })}\n\n`
 const EVENTS = [
@@ -159,7 +159,7 @@ test.each(['models', 'preset'])('%s is refused, because it lets other models ans
   expect(vendor.calls).toEqual([])
 })
 
-test.each(['/v1/chat/completions', '/v1/responses'])('the error beside a failed response is read; %s', async (path) => {
+test.each(['/v1/chat/completions', '/v1/responses'])('reads the error next to a failed response; %s', async (path) => {
   vendor.answer.events = [
     EVENTS[0]!,
     event(1, 'response.failed', { error: { message: 'Your credits are used up', code: 'insufficient_quota' } }),

@@ -80,7 +80,7 @@ const SERVERS: readonly (readonly [string, string, () => Promise<void>])[] = [
   ],
 ]
 
-describe.each(SERVERS)('at %s', (_name, path, begin) => {
+describe.each(SERVERS)('server %s', (_name, path, begin) => {
   beforeEach(begin)
 
   test('a whole answer and its request pass byte for byte, but for the model, and are charged by the report', async () => {
@@ -204,7 +204,7 @@ test('Groq gets none of the fields that it refuses, and the caller reads which',
   expect(asBodies()).toEqual([{ model: 'their-model', input: 'hi', max_output_tokens: 99 }])
 })
 
-test('a promise to keep nothing is passed on to a server that keeps answers if it is not told', async () => {
+test('passes a promise to store nothing on to a server that stores answers by default', async () => {
   await ofPreset(presets.lmstudio)
   await (await post({ store: false, max_output_tokens: 99 })).text()
 
@@ -234,7 +234,7 @@ test('a server whose preset has none gets them where the operator says so', asyn
   expect(vendor.calls[0]?.path).toBe('POST /base/responses')
 })
 
-test('reasoning that a server counts beside its output is charged', async () => {
+test('charges reasoning that a server counts separately from its output', async () => {
   await ofPreset(presets.xai)
   const usage = {
     input_tokens: 12,
@@ -251,7 +251,7 @@ test('reasoning that a server counts beside its output is charged', async () => 
 })
 
 test.each([true, false])(
-  'tokens that a server read from its cache, and counts beside its input, are charged (streamed: %s)',
+  'charges tokens that a server read from its cache and counts separately from its input (streamed: %s)',
   async (stream) => {
     await ofPreset(presets.xai)
     const usage = {
@@ -273,12 +273,12 @@ test.each([true, false])(
   },
 )
 
-test('pictures by URL reach a server that takes only bytes as bytes', async () => {
+test('sends images by URL as bytes to a server that accepts only bytes', async () => {
   await ofPreset(presets.lmstudio)
   const content = [{ type: 'input_image', image_url: `${vendor.origin}/not-there.png` }]
   const answer = await post({ input: [{ role: 'user', content }] })
 
-  // The gateway fetched it, and found no picture.
+  // The gateway fetched the URL, and found no image.
   expect(answer.status).toBe(400)
   expect(vendor.calls.map(({ path }) => path)).toEqual(['GET /not-there.png'])
 })

@@ -19,7 +19,7 @@ function of(model: string, prices: Prices): readonly ListedPrice[] {
   return priceList(catalog, prices).filter((row) => row.model === model)
 }
 
-describe('the prices of a list that tells its rows', () => {
+describe('the prices of a list that lists its rows', () => {
   const prices = definePrices({ currency: 'USD', prices: ROWS })
 
   test('are these rows, those under the same conditions together', () => {
@@ -81,11 +81,11 @@ describe('the prices of a list that tells its rows', () => {
   })
 })
 
-describe("the prices of a host's own that tells no rows", () => {
+describe('prices of a host that lists no rows', () => {
   const { quote } = definePrices({ currency: 'USD', prices: ROWS })
   const prices: Prices = { quote }
 
-  test('are quoted for what the catalog knows; a field of which no price depends stands in no condition', () => {
+  test('are quoted for the values in the catalog; a field that affects no price appears in no condition', () => {
     expect(of('qw-image-max', prices)).toEqual([
       {
         model: 'qw-image-max',

@@ -149,7 +149,7 @@ describe('promptCaching: auto', () => {
     expect(JSON.stringify(bodies[3]).split('cachePoint').length - 1).toBe(1)
   })
 
-  test('with several keys marks only calls that name their conversation', async () => {
+  test('marks only calls that name their conversation if there are several keys', async () => {
     await start({ promptCaching: 'auto' }, {}, ['key-one', 'key-two'])
     await ask('/v1/messages')
     await ask('/v1/messages', {}, { 'x-session-id': 'one' })

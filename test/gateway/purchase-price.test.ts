@@ -5,7 +5,7 @@ import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-com
 import { presets } from '../../src/vendors/presets/presets.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
-/** What OpenRouter, xAI, Perplexity and DeepInfra tell the operator. */
+/** Members in which OpenRouter, xAI, Perplexity and DeepInfra report costs to the operator. */
 const PURCHASE = {
   cost: 0.000125,
   cost_details: { upstream_inference_cost: 0.0001 },
@@ -161,7 +161,7 @@ test('a stream tells what its caller pays in that place', async () => {
   expect((await started.ended(answer)).costNanoDollars).toBe(15_000_000n)
 })
 
-test('pictures stay byte for byte around what is taken out', async () => {
+test('keeps images byte for byte around removed parts', async () => {
   await start('on')
   const text = await (await started.post('/v1/images/generations', CALLS[4]![2])).text()
 

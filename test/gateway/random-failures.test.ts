@@ -10,12 +10,12 @@ import { type CallPlan, SCRIPTS, ScriptedTransport, type SentCall } from './scri
 interface Caller {
   readonly atMs: number
   readonly isStream: boolean
-  /** Undefined: stays. */
+  /** Delay before the caller disconnects, or `undefined` if it stays connected. */
   readonly leavesAfterMs: number | undefined
   readonly maxTokens: number | undefined
 }
 
-/** What became of one. */
+/** Outcome of one request. */
 interface Outcome {
   readonly caller: Caller
   status: number | undefined
@@ -39,14 +39,14 @@ const plan: fc.Arbitrary<CallPlan> = fc.record({
 })
 
 const history = fc.record({
-  /** Of each vendor how many keys. */
+  /** Number of keys of each vendor. */
   keys: fc.array(fc.integer({ min: 1, max: 2 }), { minLength: 1, maxLength: 2 }),
   hasFallback: fc.boolean(),
   hedgeMs: fc.constantFrom(undefined, 10, 150, 1_000),
   retryAfterTimeout: fc.boolean(),
   chargeBrokenAnswers: fc.boolean(),
   disconnect: fc.constantFrom(undefined, 'cancel' as const, 'drain' as const),
-  /** How long a credential is waited for; undefined: keys are texts. */
+  /** Delay of a credential, or `undefined` for static keys. */
   credentialMs: fc.constantFrom(undefined, undefined, 0, 30, 800),
   plans: fc.array(plan, { minLength: 1, maxLength: 10 }),
   callers: fc.array(
@@ -124,7 +124,7 @@ async function ask(gateway: Gateway, clock: FakeClock, outcome: Outcome, mark: s
     outcome.requestId = response.headers.get('x-request-id') ?? undefined
     await response.text()
   } catch {
-    // Who leaves reads no answer.
+    // A disconnected caller reads no answer.
   }
   outcome.isOver = true
 }
@@ -208,7 +208,7 @@ async function expectBooks(
     if (leftAtMs !== undefined) continue
     const end = ended.find((event) => event.requestId === requestId)
     expect(end?.status, `the event of caller ${index}`).toBe(status)
-    // What a vendor bills is charged or told, and what it cannot bill is neither.
+    // Everything that a vendor bills is charged or reported; nothing else is.
     const calls = sent.filter(({ mark }) => mark === String(index))
     const explained = told.filter((event) => event.requestId === requestId).length + (end?.usage === undefined ? 0 : 1)
     expect(explained).toBeGreaterThanOrEqual(calls.filter(({ isBilled }) => isBilled).length)

@@ -7,7 +7,7 @@ afterEach(() => started.close())
 
 const CHAT = '/v1/chat/completions'
 
-test("a caller's key is no key of a map or member of a set, whether it is known or guessed", async () => {
+test("never uses a caller's key as a key of a map or member of a set, whether it is known or guessed", async () => {
   started = await startGateway()
   const guess = 'sk-guess-0123456789'
   const mapKeys = vi.spyOn(Map.prototype, 'set')

@@ -141,7 +141,7 @@ test.each([
   expect(joined(got, chatText('content'))).toBe('Four.')
 })
 
-test('what a chunk says beside its difference does not pass a redacted stream of chat', async () => {
+test('does not pass other members of a chat chunk in a redacted stream', async () => {
   const said = { role: 'assistant', content: `Write to ${SECRET}` }
   const first = { ...chunk({}), choices: [{ index: 0, delta: said, message: said, text: SECRET, finish_reason: null }] }
   const { post } = await start([redact([pii.email])], events([first, chunk({}, 'stop')]))
@@ -180,7 +180,7 @@ const SOURCES = {
 test.each([
   ['as it comes', redact([pii.email])],
   ['at its end', { ...redact([pii.email]), text: undefined } as unknown as AnyHook],
-])('the sources that stand beside the choices of each chunk of a chat are redacted %s', async (_when, hook) => {
+])('redacts the sources next to the choices of each chat chunk %s', async (_when, hook) => {
   const pieces = ['Mail jane', '.doe@exam', 'ple.com.']
   const list = [
     chunk({ role: 'assistant', content: '' }),

@@ -95,7 +95,7 @@ describe('a request that is refused before it is announced', () => {
     ])
   })
 
-  test('for a low balance is one, and nothing is announced', async () => {
+  test('counts a rejection for a low balance as one, and announces nothing', async () => {
     started = await startGateway()
     const { gateway, url } = started
     await gateway.accounts.create({ id: 'acct_poor' })
@@ -113,7 +113,7 @@ describe('a request that is refused before it is announced', () => {
   })
 })
 
-test('a request that failed at its vendor has request-ended and is no refusal', async () => {
+test('emits request-ended for a request that failed at its vendor, not a rejection', async () => {
   started = await startGateway()
   const answer = await fetch(`${started.url}${CHAT}`, {
     method: 'POST',
@@ -126,7 +126,7 @@ test('a request that failed at its vendor has request-ended and is no refusal', 
   expect(refusals(started)).toEqual([])
 })
 
-test('an answered request is no refusal', async () => {
+test('does not count an answered request as a rejection', async () => {
   started = await startGateway()
   const answer = await started.post(CHAT, HI)
   await answer.text()

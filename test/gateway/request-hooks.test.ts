@@ -9,7 +9,7 @@ const CHAT = '/v1/chat/completions'
 const start = closedAfterEach()
 
 describe('a request hook', () => {
-  test('is told of the call, and cannot change its body', async () => {
+  test('receives the call, and cannot change its body', async () => {
     let seen: HookCall<'chat'> | undefined
     let fault: unknown
     const hook = defineHook({
@@ -105,7 +105,7 @@ describe('a request hook', () => {
     expect(eventsOf('request-refused')).toMatchObject([{ code: 'request_denied', status: 451 }])
   })
 
-  test('denies by default with 400, and a denial with unusable members denies all the same', async () => {
+  test('denies with 400 by default, even if the denial has unusable members', async () => {
     const { post } = await start([
       { name: 'deny', onFailure: 'allow', request: () => ({ deny: { status: 200 }, body: 3 }) },
     ])
@@ -152,7 +152,7 @@ const FAULTS: Record<string, () => unknown> = {
 }
 
 describe.each(Object.entries(FAULTS))('a request hook that %s', (_name, request) => {
-  test('is 503 without its words, and nothing is held or sent', async () => {
+  test('gets 503 without its text, and nothing is held or sent', async () => {
     const { post, account, vendor, eventsOf } = await start([{ name: 'bad', timeoutMs: 20, request: request as never }])
     const before = await account()
     const response = await post(CHAT, chatBody('chat-relayed', 'hi'))
@@ -276,7 +276,7 @@ describe('a failed hook', () => {
   })
 })
 
-describe('at the start', () => {
+describe('start of the gateway', () => {
   test.each<[string, AnyHook[], RegExp]>([
     ['without a name', [{ name: '', request: () => undefined }], /needs a name/],
     ['without a point', [{ name: 'idle' }], /has none of/],

@@ -64,7 +64,7 @@ describe('more documents than the vendor takes', () => {
     expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
   })
 
-  test('that would become more than a hundred calls are refused', async () => {
+  test('are rejected if they would need more than a hundred calls', async () => {
     const query = 'x'.repeat(30_000)
     const response = await started.post(RERANK, { model: 'qw3-rerank', query, documents: texts(1_200) })
 
@@ -91,7 +91,7 @@ describe('more documents than the vendor takes', () => {
     })
     expect(started.sandbox.requests).toEqual([])
     expect(await started.account()).toEqual({ balance: START, held: 0n })
-    // What is not certainly too much is for the vendor to say.
+    // The vendor decides about requests that may still fit.
     expect((await ask(1_000)).status).toBe(200)
     expect((await ask(1_000, 2_000)).status).toBe(400)
     expect(started.sandbox.requests).toHaveLength(2)

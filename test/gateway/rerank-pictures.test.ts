@@ -18,7 +18,7 @@ interface Ranking {
   usage: { total_tokens: number }
 }
 
-describe('pictures', () => {
+describe('images', () => {
   const PICTURE = dataUrl('image/png', pngFile(320, 200))
   const pictures = [{ image: 'https://example.com/capital-of-peru.png' }, 'Quito', { image: PICTURE }]
   const ask = (documents: unknown[], model = 'qw3-vl-rerank', rest: object = {}) =>
@@ -34,7 +34,7 @@ describe('pictures', () => {
     })
   })
 
-  test('are charged as pictures', async () => {
+  test('are charged as images', async () => {
     const response = await ask(pictures)
     const { usage } = (await response.json()) as Ranking
     const ended = await started.ended(response)
@@ -81,7 +81,7 @@ describe('pictures', () => {
     ['data beside other members', [{ title: 'x', image: PICTURE }], 'documents[0].image'],
     ['forty-one pictures', Array.from({ length: 41 }, () => ({ image: PICTURE })), 'documents'],
     ['a hundred and one texts', Array.from({ length: 101 }, () => 'x'), 'documents'],
-  ])('that are %s are refused', async (_name, documents, param) => {
+  ])('are rejected if they are %s', async (_name, documents, param) => {
     const response = await ask(documents)
 
     expect(response.status).toBe(400)
@@ -101,7 +101,7 @@ describe('pictures', () => {
     expect(await started.account()).toEqual({ balance: START, held: 0n })
   })
 
-  test('at private addresses are refused', async () => {
+  test('are rejected at private addresses', async () => {
     await started.close()
     started = await startGateway({ allowPrivateUrls: false })
     const response = await ask([{ image: 'http://169.254.169.254/latest' }])
@@ -110,7 +110,7 @@ describe('pictures', () => {
     expect(await response.json()).toMatchObject({ error: { param: 'documents[0].image' } })
   })
 
-  test('in objects with a text, or as addresses beside other members, are part of what is ranked as text', async () => {
+  test('in objects with a text, or as URLs among other members, are ranked as text', async () => {
     const documents = [
       { text: 'Quito', image: 'https://example.com/a.png' },
       { title: 'Peru', image: 'https://example.com/b.png' },

@@ -106,7 +106,7 @@ describe.each(['vy-rerank-2.5', 'qw3-rerank', 'gte-rerank-v2', 'qw3-vl-rerank', 
       ['half-json', 502],
       ['empty', 502],
       ['reset', 503],
-    ])('whose vendor fails (%s) is answered with %i and not charged', async (fault, status) => {
+    ])('answers a vendor failure (%s) with %i and no charge', async (fault, status) => {
       const response = await started.post(RERANK, { model, query: `[[fault:${fault}]] who`, documents: DOCUMENTS })
       const body = await response.json()
 
@@ -217,7 +217,7 @@ describe('an own server', () => {
 
   const raw = [6.83, -2.5, 0.75].map((relevance_score, index) => ({ index, relevance_score, document: { text: 'x' } }))
 
-  test('that ignores top_n is cut to the best, whatever the scores are', async () => {
+  test('cuts the results to the best ones if the server ignores top_n, whatever the scores are', async () => {
     answer = { id: 'rerank-1', model: 'any', results: raw, usage: { total_tokens: 41 } }
     const ranked = await rank({ model: 'own', top_n: 2, rank_fields: ['text'] })
 
@@ -246,7 +246,7 @@ describe('an own server', () => {
     ['no score', { results: [{ index: 0 }] }],
     ['no results', { results: [] }],
     ['fewer results than were asked for', { results: raw.slice(0, 2) }],
-  ])('that answers with %s has not answered', async (_name, broken) => {
+  ])('rejects an answer with %s', async (_name, broken) => {
     answer = broken
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })
 
@@ -254,7 +254,7 @@ describe('an own server', () => {
     expect(await started.account()).toEqual({ balance: START, held: 0n })
   })
 
-  test.each([-5, 'many', null])('that reports %j tokens is not believed', async (total_tokens) => {
+  test.each([-5, 'many', null])('ignores a report of %j tokens', async (total_tokens) => {
     answer = { results: raw, usage: { total_tokens } }
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })
     const { usage } = (await response.json()) as Ranking
@@ -265,14 +265,14 @@ describe('an own server', () => {
     expect(usage.total_tokens).toBe(estimate)
   })
 
-  test('that reports far more tokens than there can be is charged at the ceiling', async () => {
+  test('charges a report of far too many tokens at the ceiling', async () => {
     answer = { results: raw, usage: { total_tokens: 1e12 } }
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })
 
     expect((await started.ended(response)).usage?.inputTokens).toBe(4 * 1_048_576)
   })
 
-  test('that reports far more search units than there can be is charged 16', async () => {
+  test('charges a report of far too many search units as 16', async () => {
     answer = { results: raw, meta: { billed_units: { search_units: 1000 } } }
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })
 

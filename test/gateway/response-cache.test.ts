@@ -22,7 +22,7 @@ afterEach(() => started.close())
 
 const ask = (body: unknown, headers?: Record<string, string>) => askCached(started, body, headers)
 
-/** The same text without what the cache makes anew. */
+/** Returns the text without the ids that the cache generates again. */
 function withoutIds(text: string): string {
   return text.replace(/"id":"(chatcmpl|msg|resp)[-_][^"]+"/g, '"id":"-"')
 }
@@ -39,8 +39,8 @@ const CALLS = [
 describe.each([
   ['billing on', {}],
   ['billing off', { billing: 'off' as const }],
-])('with %s, an equal request', (_name, options) => {
-  test.each(CALLS)('for %s gets the same answer without a vendor', async (_call, path, body) => {
+])('equal requests with %s', (_name, options) => {
+  test.each(CALLS)('answers a repeated %s without a vendor', async (_call, path, body) => {
     started = await startCached({ ...options, cache: {} })
     const first = await ask(body, { path })
     const balance = await started.account()
@@ -228,7 +228,7 @@ describe('a cache that fails', () => {
     throw new Error('no cache')
   }
 
-  test('is one that has nothing, and the operator is told', async () => {
+  test('counts as empty, and the operator is notified', async () => {
     const store = { get: broken, set: broken, clear: broken, generation: () => 0 }
     started = await startCached({ cache: { store } })
     const first = await ask(body)
@@ -252,7 +252,7 @@ describe('a cache that fails', () => {
   test.each<[string, (at: number, length: number) => boolean]>([
     ['head', (at) => at > 100 && at < 120],
     ['body', (at, length) => at >= length - 20],
-  ])('with entries whose %s is damaged asks the vendor', async (_part, isDamaged) => {
+  ])('calls the vendor if the %s of an entry is damaged', async (_part, isDamaged) => {
     const damaged = new Map<string, Uint8Array>()
     const store = {
       get: (key: string) => damaged.get(key),
@@ -270,7 +270,7 @@ describe('a cache that fails', () => {
     const only = await ask(long, { 'x-signalbox-cache': 'only' })
     const second = await ask(long)
 
-    // Who wants an answer of the cache or none pays no vendor.
+    // A request for a cached answer or none pays no vendor.
     expect([only.response.status, only.response.headers.get('x-signalbox-error-code')]).toEqual([504, 'cache_miss'])
     expect((await started.account()).held).toBe(0n)
 
@@ -283,7 +283,10 @@ describe('a cache that fails', () => {
 
 describe('options', () => {
   test.each<[unknown, string]>([
-    [{ rules: [{ endpoints: ['video'] }] }, 'cache.rules[0].endpoints: "video" is none of chat, messages, responses'],
+    [
+      { rules: [{ endpoints: ['video'] }] },
+      'cache.rules[0].endpoints: "video" must be one of chat, messages, responses',
+    ],
     [{ rule: [] }, 'createGateway: cache.rule is unknown; did you mean rules?'],
     [{ rules: [{ model: 'x' }] }, 'createGateway: cache.rules[0].model is unknown; did you mean models?'],
     [{ rules: [] }, "callers: 'may-ask'"],

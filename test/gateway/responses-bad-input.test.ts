@@ -24,7 +24,7 @@ const reasoning = { type: 'reasoning', summary: [] }
 
 type Bad = readonly [what: string, body: object, param: string]
 
-/** What no vendor's request can be made of. */
+/** Input that cannot be translated for any vendor. */
 const EVERYWHERE: readonly Bad[] = [
   ['no input', { input: undefined }, 'input'],
   ['no input beside null for what could hold it', { input: null, previous_response_id: null, prompt: null }, 'input'],
@@ -80,7 +80,7 @@ const EVERYWHERE: readonly Bad[] = [
   ['a truncation of another API', { input: 'hi', truncation: 'middle' }, 'truncation'],
 ]
 
-/** What only the dialect's own vendor may judge, because its API grows; it gets such a request as it came. */
+/** Input that only the dialect's own vendor may judge, because its API grows. It gets such a request unchanged. */
 const TRANSLATED: readonly Bad[] = [
   ['an item of an unknown type', { input: [user, { type: 'of_the_future' }] }, 'input[1]'],
   ['an output without its call', { input: [user, output] }, 'input[1].call_id'],

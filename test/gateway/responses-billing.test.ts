@@ -163,7 +163,7 @@ test('a stream that is cut after any event of the vendor has one end, and is cha
   }
 })
 
-test('the vendor is let go when the caller leaves', async () => {
+test('stops the vendor when the caller disconnects', async () => {
   cut = { count: 7, how: 'open' }
   const leaving = new AbortController()
   const body = { ...REQUESTS['/v1/responses'], stream: true }
@@ -252,7 +252,7 @@ describe('a WebSocket', () => {
     expect(openMs).toBeLessThan(2_000)
   })
 
-  test('that is offered with a POST is ignored, and the POST is answered', async () => {
+  test('ignores a WebSocket offer in a POST, and answers the POST', async () => {
     const { head, body } = await exchange('POST', JSON.stringify({ model: MODEL, input: 'hi' }))
 
     expect([head.split('\r\n')[0], body]).toMatchObject(['HTTP/1.1 200 OK', { object: 'response' }])

@@ -41,7 +41,7 @@ const message = (role: string, text: string): Item => ({
   content: [{ type: 'input_text', text }],
 })
 
-/** Of each family of models: its request, the name by which the stand-in calls a tool, and the call as it comes back. */
+/** Families of models: the request, the stand-in's name of the tool, and the returned call. */
 const FAMILIES: readonly (readonly [string, { file: string; call: string; item: Item }])[] = [
   ['functions', { file: 'unknown-model', call: 'exec_command', item: { type: 'function_call', name: 'exec_command' } }],
   [
@@ -129,7 +129,7 @@ test('all tools of a coding client reach a vendor of another dialect, wherever t
   ])
 })
 
-test('a coding client is told that nothing searches the web, and its search of tools is answered', async () => {
+test('tells a coding client that nothing searches the web, and answers its search of tools', async () => {
   const { input: first, ...rest } = recorded('custom-tools')
   const [hidden] = recorded('tools-in-input').input as readonly { readonly tools: readonly Item[] }[]
   const search = { type: 'tool_search_call', call_id: 'c1', execution: 'client', arguments: { query: 'time' } }

@@ -42,7 +42,7 @@ test.each([
   ['cl-sonnet-4-6', { file_url: 'http://127.0.0.1/report.pdf' }, 'file_url'],
   ['gmn-2.5-pro', { file_url: 'gs://bucket/report.pdf' }, 'file'],
   ['cl-sonnet-4-6', { file_id: 'file-1' }, 'file_id'],
-])('at %s %j reaches no vendor', async (model, file, param) => {
+])('sends nothing to a vendor for %s %j', async (model, file, param) => {
   const answer = await ask(model, file)
 
   expect(answer.status).toBe(400)

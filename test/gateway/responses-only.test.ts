@@ -178,7 +178,7 @@ describe('encrypted reasoning', () => {
     for (const body of sent().filter((_body, index) => index % 2 === 1)) expect(body['input']).toEqual(SECOND_INPUT)
   })
 
-  test('of a key that is gone is left out and reported, and the turn goes on', async () => {
+  test('drops and reports encrypted reasoning of a removed key, and continues the turn', async () => {
     const request = REQUESTS[CHAT] as { messages: object[] }
     const first = (await (await started.post(CHAT, request)).json()) as { choices: { message: object }[] }
     await started.close()
@@ -197,7 +197,7 @@ describe('a stream', () => {
   const events = vendorEvents()
 
   test.each(TRANSLATED)(
-    'that the vendor cuts after any event ends once, with an error, and is charged (%s)',
+    'ends once, with an error, and is charged if the vendor cuts it after any event (%s)',
     async (path) => {
       // Before the seventh event nothing was said, so that the caller gets an error instead of a stream.
       for (let count = 7; count < events.length; count++) {
@@ -238,7 +238,7 @@ describe('a stream', () => {
     },
   )
 
-  test.each(TRANSLATED)('that fails before any content is an answer with a status (%s)', async (path) => {
+  test.each(TRANSLATED)('returns an answer with a status if it fails before any content (%s)', async (path) => {
     const error = { code: 'rate_limit_exceeded', message: 'Slow down.' }
     const failed = { ...vendorResponse({ status: 'failed', output: [], usage: null }), error }
     const data = JSON.stringify({ type: 'response.failed', sequence_number: 2, response: failed })
@@ -249,7 +249,7 @@ describe('a stream', () => {
     await answer.text()
   })
 
-  test.each(TRANSLATED)('whose caller leaves lets the vendor go (%s)', async (path) => {
+  test.each(TRANSLATED)('stops the vendor when the caller disconnects (%s)', async (path) => {
     vendor.answer = { ...vendor.answer, events: events.slice(0, 8), end: 'open' }
     const leaving = new AbortController()
     const answer = await started.post(path, { ...REQUESTS[path], stream: true }, {}, leaving.signal)
@@ -317,7 +317,7 @@ test('a search needs a price, is charged by the report, and its sources come wit
   expect(await charged('/v1/responses', { tools: [{ type: 'web_search' }] })).toBe(bySearch)
 })
 
-describe('which models have Responses only', () => {
+describe('models with only Responses', () => {
   test('an operator says in a row, of any vendor that has Responses', async () => {
     await started.close()
     const connection = { id: 'own', baseURL: `${vendor.origin}/v1`, apiKey: 'key', responses: true }

@@ -123,7 +123,7 @@ test('a stream that is cut after any of its events has one end, and is charged',
   }
 })
 
-test('an error inside a stream is told once, without words of the vendor, and its report is charged', async () => {
+test("reports an error inside a stream once, without the vendor's text, and charges its report", async () => {
   const error = { type: 'server_error', code: 'server_error', message: 'secret of the vendor', param: null }
   const failed = vendorResponse({ status: 'failed', error, output: [] })
   vendor.answer.events = [
@@ -160,7 +160,7 @@ test('a stored prompt of the operator needs no input', async () => {
   expect(JSON.parse(vendor.calls[0]!.body)).toEqual({ ...body, model: 'gpt-5.4' })
 })
 
-test('the vendor is let go when the caller leaves', async () => {
+test('stops the vendor when the caller disconnects', async () => {
   vendor.answer = { ...vendor.answer, events: vendorEvents().slice(0, 7), end: 'open' }
   const leaving = new AbortController()
   const answer = await started.post('/v1/responses', { model: MODEL, input: 'hi', stream: true }, {}, leaving.signal)
@@ -212,7 +212,7 @@ describe('tools that the vendor runs', () => {
       { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] },
       'input[0].content[0].file_id',
     ],
-  ])('and objects of the operator are refused: %s', async (_what, rest, param) => {
+  ])('rejects objects of the operator: %s', async (_what, rest, param) => {
     await started.close()
     const vendors = [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })]
     started = await startGateway({ vendors, billing: 'off' })

@@ -34,7 +34,7 @@ async function streamedItems(body: object): Promise<readonly Item[]> {
   return done
 }
 
-describe('at a vendor that encrypts reasoning for the organisation of its key', () => {
+describe('a vendor that encrypts reasoning for the organisation of its key', () => {
   const MODEL = 'chat-relayed'
   const reasoning = { type: 'reasoning', id: 'rs_vendor1', summary: [], encrypted_content: 'gAAAA' }
   const message = {
@@ -107,7 +107,7 @@ describe('at a vendor that encrypts reasoning for the organisation of its key', 
   })
 })
 
-describe('at a vendor whose reasoning travels in envelopes', () => {
+describe('a vendor whose reasoning travels in envelopes', () => {
   let vendor: AnsweringVendor
   let bodies: Record<string, unknown>[]
 
@@ -342,7 +342,7 @@ describe('at a vendor whose reasoning travels in envelopes', () => {
     await started.close()
     await vendor.close()
 
-    // What else is changed takes no state away.
+    // Other changes keep the state.
     const said = { name: 'said', pattern: /Done/g, maxLength: 4 }
     const kept = await shownReasoning([redact([said])], stream)
     expect(kept).toMatchObject({ encrypted_content: expect.stringMatching(/^signalbox:/) })

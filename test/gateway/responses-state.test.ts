@@ -44,7 +44,7 @@ function sentMessages(): unknown {
   return lastBody()['messages']
 }
 
-describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
+describe.each(['memory', 'sqlite'])('%s store', (driver) => {
   beforeEach(() => start(storeOf(driver, database.path)))
 
   test.each([false, true])('a follow-up at once finds the turn before it (streamed: %s)', async (stream) => {
@@ -147,7 +147,7 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(next.error).toMatchObject({ code: 'previous_response_not_found', param: 'previous_response_id' })
   })
 
-  test('nothing of another account is found, by any path or field, and the answer tells nothing', async () => {
+  test('hides everything of other accounts, by any path or field, and reveals nothing in the answer', async () => {
     const mine = await create({ input: 'secret of mine' })
     const ids = [mine.id, mine.output[0]!.id]
     const paths: [string, string][] = [
@@ -209,7 +209,7 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
   })
 })
 
-test('an answer names the tier that its vendor was asked for, and the usual one where none was', async () => {
+test('names the requested service tier in an answer, and the default tier without a request', async () => {
   await start({ billing: 'off' })
   const asked = { input: 'hi', service_tier: 'flex' }
 
@@ -218,7 +218,7 @@ test('an answer names the tier that its vendor was asked for, and the usual one 
   expect(await create({ input: 'hi', service_tier: 'auto' })).toMatchObject({ service_tier: 'default' })
 })
 
-test('a picture is estimated by the piece, and not by the bytes in which it comes', async () => {
+test('estimates an image by the piece, not by its bytes', async () => {
   await start()
   const count = async (data: string): Promise<object> => {
     const content = [{ type: 'input_image', image_url: `data:image/png;base64,${data}` }]
@@ -231,7 +231,7 @@ test('a picture is estimated by the piece, and not by the bytes in which it come
   expect(await count('AAAA'.repeat(100_000))).toEqual(small)
 })
 
-test('what the API has besides, and the gateway has not, is no route', async () => {
+test('has no route for other paths of the API', async () => {
   await start()
   const answer = await started.post('/v1/responses/compact', { model: MODEL, input: 'hi' })
   expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'route_not_found' } }])
@@ -297,7 +297,7 @@ test('a store that is down withholds no answer, and answers no follow-up', async
   expect((await started.account()).held).toBe(0n)
 })
 
-describe('at a vendor that keeps answers too', () => {
+describe('a vendor that also stores answers', () => {
   let vendor: ResponsesVendor
 
   beforeEach(async () => {

@@ -91,7 +91,7 @@ export interface ResponsesVendor {
   /** Calls whose connection was closed before their answer was whole. */
   readonly aborted: number
   nextAbort(): Promise<void>
-  /** What is answered; a stream may end early, or stay open. */
+  /** Configured answer. A stream may end early, or stay open. */
   answer: { whole: string; events: string[]; end: 'clean' | 'reset' | 'open' }
   /** Which keys get 503. */
   refuses: (key: string) => boolean

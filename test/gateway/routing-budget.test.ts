@@ -49,7 +49,7 @@ test('without a retry left nobody is spent on finding out whether a vendor is we
   expect(started.stands[0]!.calls.length).toBeGreaterThan(asked)
 })
 
-test('the same vendor is asked once more only where nobody else is there for the model', async () => {
+test('retries the same vendor only if no other vendor has the model', async () => {
   started = await startRouted({ keys: [['key-one']] })
   let calls = 0
   started.stands[0]!.answer = () => (calls++ === 0 ? { status: 500 } : {})

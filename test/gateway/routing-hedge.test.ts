@@ -39,7 +39,7 @@ test('a slow call is doubled: the first answer counts, the other call is cancell
   expect(records.map(({ attempts }) => attempts?.map(({ outcome }) => outcome))).toEqual([['abandoned', 'answered']])
 })
 
-test('the event unbilled-usage tells what the vendor of the cancelled call may bill (nothing before)', async () => {
+test('reports what the vendor of the cancelled call may bill in unbilled-usage (nothing before)', async () => {
   started = await startRouted(HEDGED)
   started.stands[0]!.answer = () => ({ delayMs: 5_000 })
 
@@ -102,7 +102,7 @@ test.each([
   [false, 0n, ['one', 'two']],
   [true, 122_000n, ['one']],
 ] as const)(
-  'when the whole time is over both calls have failed, and each is told or charged (chargeBrokenAnswers %s)',
+  'fails both calls when the total time has expired, and each is reported or charged (chargeBrokenAnswers %s)',
   async (chargeBrokenAnswers, cost, vendors) => {
     const clock = fakeClock()
     started = await startRouted({ gateway: { ...HEDGED.gateway, clock, chargeBrokenAnswers } })
@@ -139,7 +139,7 @@ function unconnected(index: number): { readonly transport: Transport; readonly w
   return { transport, waiting: () => waiting }
 }
 
-test('a call that had no connection yet when the other one was answered costs nothing, and is not told', async () => {
+test('does not charge or report a call without a connection when the other one is answered', async () => {
   const { transport, waiting } = unconnected(0)
   started = await startRouted({ gateway: { ...HEDGED.gateway, transport } })
 
@@ -148,7 +148,7 @@ test('a call that had no connection yet when the other one was answered costs no
   expect(told()).toEqual([])
 })
 
-test('a caller who leaves while the second call has no connection yet pays for the first', async () => {
+test('charges the first call if the caller disconnects while the second has no connection yet', async () => {
   const { transport, waiting } = unconnected(1)
   started = await startRouted({ gateway: { ...HEDGED.gateway, drainMs: 100, transport } })
   started.stands[0]!.answer = () => ({ delayMs: 5_000 })
@@ -165,7 +165,7 @@ test('a caller who leaves while the second call has no connection yet pays for t
   expect(told()).toEqual([])
 })
 
-test('a caller who leaves ends both calls, pays for one of them, and the other is told', async () => {
+test('ends both calls if the caller disconnects, charges one of them, and reports the other', async () => {
   started = await startRouted({ gateway: { ...HEDGED.gateway, drainMs: 100 } })
   for (const stand of started.stands) stand.answer = () => ({ delayMs: 5_000 })
   const leaving = new AbortController()
@@ -183,7 +183,7 @@ test('a caller who leaves ends both calls, pays for one of them, and the other i
   expect(told()).toEqual([expect.objectContaining({ usage: expect.objectContaining({ outputTokens: 100 }) })])
 })
 
-test('no second call is made for a caller who has left, though the first one is read on', async () => {
+test('makes no second call for a disconnected caller, though the first one is read on', async () => {
   const clock = fakeClock()
   started = await startRouted({ gateway: { ...HEDGED.gateway, clock } })
   started.stands[0]!.answer = () => ({ delayMs: 300 })
@@ -202,7 +202,7 @@ test('no second call is made for a caller who has left, though the first one is 
   expect(told()).toEqual([])
 })
 
-test('a second call that waits for its credential when the caller leaves is not sent', async () => {
+test('does not send a second call that waits for its credential when the caller disconnects', async () => {
   const clock = fakeClock()
   let give: (() => void) | undefined
   const provider: CredentialProvider = () =>

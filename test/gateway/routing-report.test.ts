@@ -55,7 +55,7 @@ describe('GET /healthz?verbose', () => {
     ['no key', undefined],
     ['a wrong key', `Bearer ${OPERATOR_KEY}x`],
     ["a caller's key", `Bearer ${TEST_KEY}`],
-  ])('is 401 with %s', async (_name, authorization) => {
+  ])('gets 401 with %s', async (_name, authorization) => {
     started = await startRouted({ gateway: { operatorKey: OPERATOR_KEY } })
     const response = await health('?verbose', authorization)
 
@@ -63,7 +63,7 @@ describe('GET /healthz?verbose', () => {
     expect(await response.text()).not.toContain('vendors')
   })
 
-  test('is 401 for everybody where no operator key is set', async () => {
+  test('gets 401 for everybody if no operator key is set', async () => {
     started = await startRouted()
 
     expect((await health('?verbose', 'Bearer undefined')).status).toBe(401)
@@ -71,7 +71,7 @@ describe('GET /healthz?verbose', () => {
   })
 })
 
-test('a model that is busy is told apart from its key', async () => {
+test('distinguishes a busy model from its key', async () => {
   started = await startRouted({ keys: [['canary-a', 'canary-b']] })
   started.stands[0]!.answer = ({ key }) => (key === 'canary-a' ? { status: 429, retryAfterSeconds: 60 } : {})
   await started.ask(2)

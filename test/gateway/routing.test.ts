@@ -214,7 +214,7 @@ describe('several keys of one vendor', () => {
     expect(eventsOf('circuit-closed')).toHaveLength(1)
   })
 
-  test("a circuit that a refusal of the caller's input closes is told, too", async () => {
+  test("reports a circuit that a rejection of the caller's input closes, too", async () => {
     const clock = fakeClock()
     await start({ keys: [['canary-a']], gateway: { clock } })
     started.stands[0]!.answer = () => ({ status: 401 })
@@ -313,7 +313,7 @@ describe('streams', () => {
     expect(await started.ask(4, { stream: true })).toEqual(['two', 'two', 'two', 'two'])
   })
 
-  test('count as calls under way until they end, and one that its caller leaves says nothing of its vendor', async () => {
+  test('count as calls in progress until they end, and a disconnect reveals nothing about its vendor', async () => {
     await start({ model: { routes: [{ vendor: 'one' }] } })
     started.stands[0]!.answer = () => ({ stops: true })
     const underWay = (): number[] => started.gateway.routes().vendors.map(({ inFlight }) => inFlight)
@@ -343,7 +343,7 @@ describe('fallback models', () => {
     [{ statuses: [503] }, 503, 'two'],
     [{ statuses: [429] }, 503, '503'],
     [{ statuses: [429] }, 429, 'two'],
-  ] as const)('with the policy %j a %i is answered by %s', async (fallback, status, expected) => {
+  ] as const)('applies the policy %j to a %i: %s answers', async (fallback, status, expected) => {
     await start({ ...base, gateway: { routing: { fallback } } })
     started.stands[0]!.answer = () => ({ status })
 

@@ -9,7 +9,7 @@ import type {
   TransportRequest,
 } from '../../src/transport/transport.ts'
 
-/** What becomes of a call at a vendor. */
+/** Outcomes of a call at a vendor. */
 export const SCRIPTS = [
   ...['answer', 'answer', 'answer', 'refuse', 'reset', 'status', 'hang', 'garbage', 'cut', 'cut-later'],
   ...['error-event', 'stall', 'no-usage', 'end-early', 'empty'],
@@ -28,7 +28,7 @@ export interface CallPlan {
 
 /** A call that was sent. */
 export interface SentCall {
-  /** What its caller has written. */
+  /** Mark in the caller's text. */
   readonly mark: string
   readonly host: string
   readonly key: string

@@ -10,7 +10,7 @@ interface TextEndpoint {
   readonly path: string
   readonly body: (model: string, text: string) => Readonly<Record<string, unknown>>
   readonly tool: Readonly<Record<string, unknown>>
-  /** What a stream has only with a call of the tool. */
+  /** Text that a stream contains only with a tool call. */
   readonly call: RegExp
   readonly tokens: readonly [input: string, output: string]
 }
@@ -109,7 +109,7 @@ async function streamFaultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: s
   return sentAs === model ? undefined : `sent as ${sentAs}`
 }
 
-describe.each(SDK_VENDORS)('for each text model in the types of the SDK of %s', (vendor) => {
+describe.each(SDK_VENDORS)('text models in the types of the SDK of %s', (vendor) => {
   async function faultsOf(check: typeof faultOf, endpoint: TextEndpoint): Promise<Record<string, string>> {
     const faults: Record<string, string> = {}
     for (const model of textModels(vendor)) {

@@ -231,7 +231,7 @@ describe('response headers are an allow-list', () => {
   ])
   const limits = { requestsPerMinute: 100, tokensPerMinute: 1_000_000 }
 
-  test.each(CALLS)('of a whole answer on %s by %s', async (path, model) => {
+  test.each(CALLS)('covers a whole answer on %s by %s', async (path, model) => {
     started = await startGateway({ limits })
     const response = await started.post(path, bodyFor(path, model, 'hello'))
     await response.body?.cancel()
@@ -240,7 +240,7 @@ describe('response headers are an allow-list', () => {
     expect(namesOf(response)).toEqual([...WHOLE_ANSWER, ...(path === CHAT ? [BOUND] : []), ...LIMITS].sort())
   })
 
-  test.each(MODELS)('of a stream by %s', async (model) => {
+  test.each(MODELS)('covers a stream by %s', async (model) => {
     started = await startGateway({ limits })
     const response = await started.post(CHAT, chatBody(model, 'hello', { stream: true }))
     await response.text()
@@ -253,7 +253,7 @@ describe('response headers are an allow-list', () => {
     )
   })
 
-  test.each(CALLS)('of an error on %s by %s', async (path, model) => {
+  test.each(CALLS)('covers an error on %s by %s', async (path, model) => {
     started = await startGateway({ limits })
     const response = await started.post(path, bodyFor(path, model, '[[fault:status=429,retry-after=3]] hello'))
     await response.body?.cancel()

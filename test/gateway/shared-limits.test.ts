@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step()
 })
 
-/** A gateway as a process of its own would have it: with its own connection. */
+/** Starts a gateway like a separate process: with its own connection. */
 async function gatewayOn(url: string, prefix: string, options: Partial<GatewayOptions>): Promise<StartedGateway> {
   const client = new Redis(url, { retryStrategy: () => 100 })
   client.on('error', () => undefined)

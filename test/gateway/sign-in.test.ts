@@ -40,7 +40,7 @@ function reasonsOf(logger: { error: { mock: { calls: unknown[][] } } }): unknown
 }
 
 describe('firstOf', () => {
-  test('takes sessions and keys of gateway.keys beside each other, and nobody else', async () => {
+  test('accepts both sessions and keys of gateway.keys, and nobody else', async () => {
     await start(firstOf(sessionCookie(), gatewayKeys()))
     const { key, record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT })
     const bySession = await chat(COOKIE)
@@ -70,7 +70,7 @@ describe('firstOf', () => {
     ['undefined', undefined],
     ['a promise of null', Promise.resolve(null)],
     ['a promise of undefined', Promise.resolve(undefined)],
-  ])('asks the next one after %s, which alone is a 401', async (_name, nothing) => {
+  ])('tries the next one after %s, which alone gets 401', async (_name, nothing) => {
     await start((credentials) =>
       credentials.header('x-alone') === 'yes' ? nothing : firstOf(() => nothing, sessionCookie())(credentials),
     )
@@ -130,7 +130,7 @@ describe('gatewayKeys', () => {
   test('says what is wrong where no gateway asks', () => {
     const credentials: Credentials = { apiKey: TEST_KEY, header: () => undefined, request: undefined }
 
-    expect(() => gatewayKeys()(credentials)).toThrow('give it the credentials that the gateway has called authenticate')
+    expect(() => gatewayKeys()(credentials)).toThrow('pass the credentials with which the gateway called authenticate')
   })
 })
 
@@ -184,14 +184,18 @@ describe('a principal of the host', () => {
       { ...USER, limits: { concurrency: Number.NaN } },
       'limits.concurrency must be a number from 0 on',
     ],
-    ['no account', { keyId: 'k', tier: 'paid' }, 'authenticate: accountId must be a text that is not empty'],
-    ['no key id', { accountId: 'a', tier: 'paid' }, 'authenticate: keyId must be a text that is not empty'],
+    ['no account', { keyId: 'k', tier: 'paid' }, 'authenticate: accountId must be a non-empty string'],
+    ['no key id', { accountId: 'a', tier: 'paid' }, 'authenticate: keyId must be a non-empty string'],
     ['another tier', { ...USER, tier: 'gold' }, "authenticate: tier must be 'free' or 'paid'"],
-    ['a number as end user', { ...USER, endUser: 42 }, 'authenticate: endUser must be a text that is not empty'],
-    ['tags as text', { ...USER, tags: 'a,b' }, 'authenticate: tags must be a list of texts'],
-    ['a number as plan', { ...USER, plan: 3 }, 'authenticate: plan must be a text, or null for none'],
+    ['a number as end user', { ...USER, endUser: 42 }, 'authenticate: endUser must be a non-empty string'],
+    ['tags as text', { ...USER, tags: 'a,b' }, 'authenticate: tags must be a list of strings'],
+    ['a number as plan', { ...USER, plan: 3 }, 'authenticate: plan must be a string, or null for none'],
     ['scopes of null', { ...USER, scopes: null }, 'authenticate: scopes must be an object'],
-    ['a scope as text', { ...USER, scopes: { models: 'vy-4' } }, 'authenticate: scopes.models must be a list of texts'],
+    [
+      'a scope as text',
+      { ...USER, scopes: { models: 'vy-4' } },
+      'authenticate: scopes.models must be a list of strings',
+    ],
     [
       'a cap in dollars',
       { ...USER, keySpendingCap: { amount: 5, period: 'day' } },
@@ -200,7 +204,7 @@ describe('a principal of the host', () => {
     ['a text for trust', { ...USER, namesEndUsers: 'yes' }, 'authenticate: namesEndUsers must be true or false'],
     ['true', true, 'authenticate: a principal must be an object, not a boolean'],
     ['a list', [USER], 'authenticate: a principal must be an object, not a list'],
-  ])('with %s is a 500 that names no reason, logged once with it', async (_name, principal, reason) => {
+  ])('answers %s with a 500 that names no reason, logged once with it', async (_name, principal, reason) => {
     const logger = { ...silentLogger, error: vi.fn() }
     await start(firstOf(sessionCookie(principal), gatewayKeys()), { logger })
     const answers = [await chat(COOKIE), await chat(COOKIE)]
@@ -220,7 +224,7 @@ describe('a principal of the host', () => {
     expect(started.sandbox.requests).toHaveLength(0)
   })
 
-  test.each(['prepaid', 'metered'] as const)('of an account that no %s store has is the same', async (mode) => {
+  test.each(['prepaid', 'metered'] as const)('returns the same for an account that no %s store has', async (mode) => {
     const logger = { ...silentLogger, error: vi.fn() }
     await start(sessionCookie({ ...USER, accountId: 'acct_typo' }), { logger, billing: { mode } })
     const answers = [await chat(COOKIE), await chat(COOKIE)]

@@ -96,7 +96,7 @@ describe('a vendor that is silent for 15 seconds', () => {
     },
   )
 
-  test('before its first content gets the headers sent, and no other vendor is asked after that', async () => {
+  test('gets the headers before its first content, and no other vendor is called after that', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })
     const caller = rawPost(

@@ -106,7 +106,7 @@ describe('a stream whose vendor is silent before its own headers', () => {
     caller.leave()
   })
 
-  test('still has an answer that is no stream as its error', async () => {
+  test('still returns an answer that is not a stream as its error', async () => {
     const bench = await start(MOUNTS['node']!)
     const arrives = bench.vendor.next()
     const caller = rawPost(bench.mounted.origin, `/ai${CHAT}`, chatBody('chat-relayed', 'hello', { stream: true }))
@@ -160,7 +160,7 @@ describe('a stream that fails after its headers were sent and before any content
   }
 
   test.each(['error', 'cut'] as const)(
-    'is free as before them, and what the vendor may bill is told (%s)',
+    'is free as before the headers, and the possible bill of the vendor is reported (%s)',
     async (how) => {
       const { ended, told, before, after } = await failLate(how)
 

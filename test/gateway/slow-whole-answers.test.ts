@@ -23,7 +23,7 @@ describe('a slow whole answer', () => {
       ...more,
     })
 
-  test('is asked for once, and given up when the whole time is over (3 vendor calls before, now 1)', async () => {
+  test('is requested once, and given up when the total time has expired (3 vendor calls before, now 1)', async () => {
     await bench.start(() => undefined, options({ timeouts: { firstByteMs: 60, totalMs: 400 } }))
     const sentAtMs = Date.now()
     const response = await bench.started.post(CHAT, chatBody('chat-relayed', 'hello'))
@@ -34,7 +34,7 @@ describe('a slow whole answer', () => {
     expect(bench.eventsOf('attempt-failed')).toEqual([expect.objectContaining({ reason: 'sent timeout' })])
   })
 
-  test('that comes after the first-byte time-out is answered, once', async () => {
+  test('is returned once if it arrives after the first-byte timeout', async () => {
     const completion = { id: 'c', object: 'chat.completion', created: 1, model: 'm' }
     const choices = [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }]
     await bench.start(
@@ -56,7 +56,7 @@ describe('a slow whole answer', () => {
     expect(bench.vendor?.calls).toBeGreaterThan(1)
   })
 
-  test('is told from a stream, which another vendor may still answer', async () => {
+  test('is distinguished from a stream, which another vendor may still answer', async () => {
     await bench.start(() => undefined, options({ timeouts: { firstByteMs: 60, totalMs: 5_000 } }))
     await bench.started.post(CHAT, chatBody('chat-relayed', 'hello', { stream: true }))
 

@@ -81,7 +81,7 @@ describe('400 is in the style of OpenAI and names the field', () => {
     ['nothing but null', { instructions: null, response_format: null, speed: null, stream_format: null }],
     ['the slowest speed', { speed: 0.25 }],
     ['a text at the bound of one call', { input: 'a'.repeat(600) }],
-  ])('but %s is taken', async (_name, rest) => {
+  ])('accepts %s', async (_name, rest) => {
     const answer = await started.post(SPEECH, speech('Hello.', rest))
     await answer.arrayBuffer()
 
@@ -90,7 +90,7 @@ describe('400 is in the style of OpenAI and names the field', () => {
 })
 
 describe("the vendor's own refusals", () => {
-  test('of the input are passed on with their status, text and code', async () => {
+  test('passes rejections of the input on with their status, text and code', async () => {
     const answer = await started.post(SPEECH, speech('[[fault:blocked]] Hello.'))
 
     expect(answer.status).toBe(400)
@@ -105,7 +105,7 @@ describe("the vendor's own refusals", () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('of a voice that only some of its pages list are passed on', async () => {
+  test('passes rejections of a voice that only some of its pages list on', async () => {
     const answer = await started.post(SPEECH, speech('Hello.', { voice: 'Mochi' }))
 
     expect(answer.status).toBe(400)
@@ -154,7 +154,7 @@ describe("the vendor's own refusals", () => {
   test.each([
     ['a connection that broke before an answer', 'reset', 22],
     ['an error that came in place of sound', 'error-event=0', 30],
-  ])('%s is told and never charged', async (_what, fault, characters) => {
+  ])('reports %s and never charges it', async (_what, fault, characters) => {
     await started.close()
     started = await startSpeech({ chargeBrokenAnswers: true })
     const answer = await started.post(SPEECH, speech(`[[fault:${fault}]] Hello.`))
@@ -167,7 +167,7 @@ describe("the vendor's own refusals", () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('an error of the vendor in an answer that is no stream bills nothing, whatever its status', async () => {
+  test('bills nothing for a vendor error in an answer that is not a stream, whatever its status', async () => {
     const refusing = await speechVendor([answersJson(200, { code: 'DataInspectionFailed', message: 'No.' })])
     const vendors = [dashscope({ apiKey: 'k', baseURL: refusing.origin })]
     await started.close()

@@ -104,7 +104,7 @@ test.each([
   },
 )
 
-describe('a caller who leaves', () => {
+describe('a caller that disconnects', () => {
   test('in the middle stops the vendor and pays once for the text', async () => {
     started = await startSpeech()
     const input = `[[fault:pace=5]] ${'Doors close. '.repeat(20)}`
@@ -142,7 +142,7 @@ describe('a caller who leaves', () => {
     await expectChargedOnce(FIRST_PART)
   })
 
-  test('between two parts has no further part made, and pays for the first (803 characters before, now 401)', async () => {
+  test('stops after the first part if it disconnects between two, and pays for that (803 characters before, now 401)', async () => {
     let left = (): void => {}
     const hasLeft = new Promise<void>((resolve) => {
       left = resolve
@@ -163,7 +163,7 @@ describe('a caller who leaves', () => {
     await expectChargedOnce(FIRST_PART)
   })
 
-  test('under the policy drain has the text spoken to its end', async () => {
+  test('completes the speech with the policy drain', async () => {
     started = await startSpeech({ disconnect: 'drain' })
     const input = `[[fault:pace=2]] ${TWO_PARTS.slice(300, 500)}`
     const caller = rawPost(started.url, SPEECH, speech(input, { stream_format: 'sse' }))
@@ -257,7 +257,7 @@ describe('a later part that fails', () => {
 })
 
 describe('an answer of the vendor', () => {
-  test('that is JSON with a link is 502, and the link is not fetched', async () => {
+  test('gets 502 for JSON with a link, which is not fetched', async () => {
     const output = { finish_reason: 'stop', audio: { data: '', url: 'http://127.0.0.1:9/a.wav' } }
     await startBefore(answersJson(200, { output, usage: { characters: 6 } }))
     const answer = await started.post(SPEECH, speech('Hello.'))
@@ -268,7 +268,7 @@ describe('an answer of the vendor', () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('without any sound is 502', async () => {
+  test('gets 502 without any audio', async () => {
     await startBefore(speaks(soundEvent(new Uint8Array(), 'stop')))
     const answer = await started.post(SPEECH, speech('Hello.'))
 
@@ -277,7 +277,7 @@ describe('an answer of the vendor', () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('with half a sample at the end of each part keeps the parts in step', async () => {
+  test('keeps the parts in step if each ends with half a sample', async () => {
     const odd = speaks(soundEvent(Buffer.concat([SOUND, Buffer.of(1)])), soundEvent(new Uint8Array(), 'stop'))
     await startBefore(odd)
     const answer = await started.post(SPEECH, speech(TWO_PARTS, { response_format: 'wav' }))
@@ -286,7 +286,7 @@ describe('an answer of the vendor', () => {
     expect(samples.equals(Buffer.concat([SOUND, SOUND]))).toBe(true)
   })
 
-  test('with much sound in one event is passed on', async () => {
+  test('passes much audio in one event on', async () => {
     const large = Buffer.alloc(6 * 1024 * 1024, 1)
     await startBefore(speaks(soundEvent(large, 'stop')))
     const answer = await started.post(SPEECH, speech('Hello.', { response_format: 'wav' }))
@@ -294,7 +294,7 @@ describe('an answer of the vendor', () => {
     expect(wavFile(new Uint8Array(await answer.arrayBuffer())).samples.length).toBe(large.length)
   })
 
-  test('with an event beyond all bounds is 502', async () => {
+  test('gets 502 with an event above all limits', async () => {
     await startBefore(speaks(soundEvent(Buffer.alloc(13 * 1024 * 1024), 'stop')))
     const answer = await started.post(SPEECH, speech('Hello.'))
 

@@ -11,7 +11,7 @@ export const INSTRUCT = 'qw3-tts-instruct-flash'
 /** Nano-dollars a character. */
 export const CHARACTER_COST = 10_000n
 
-/** What the test account holds at first. */
+/** Initial balance of the test account. */
 export const CREDIT = 100_000_000_000n
 
 export const SPEECH_PRICES: PriceFile = {

@@ -15,7 +15,7 @@ const REQUEST: TransportRequest = {
   idleTimeoutMs: 1000,
 }
 
-/** What was done to one call. */
+/** Events of one call. */
 interface SentCall {
   readonly handler: TransportHandler
   readonly done: string[]
@@ -58,7 +58,7 @@ class PassingStream implements StreamTransform {
   }
 }
 
-/** The same, one letter a step. A step that holds `#` throws. */
+/** Passes a stream one letter at a time. A step that contains `#` throws. */
 class SteppingStream extends PassingStream {
   #left = ''
 

@@ -18,7 +18,7 @@ async function fileOf(answer: Response): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer())
 }
 
-/** Seconds that so many characters take. */
+/** Duration of a number of characters, in seconds. */
 function secondsOf(characters: number): number {
   return (characters * CHARACTER_MS) / 1000
 }
@@ -94,7 +94,7 @@ describe('a voice', () => {
     })
   })
 
-  test('of the model reaches the vendor under its own name', async () => {
+  test("reaches the vendor under the model's own name", async () => {
     await fileOf(await started.post(SPEECH, speech('Hello.', { voice: 'Jennifer' })))
 
     expect(started.sandbox.requests[0]?.body).toMatchObject({ input: { voice: 'Jennifer' } })
@@ -140,7 +140,7 @@ describe('a text above the limit of one call', () => {
     expect(ended.costNanoDollars).toBe(BigInt(long.length) * CHARACTER_COST)
   })
 
-  test('of ideographs fits the stricter count of the vendor', async () => {
+  test('fits ideographs to the stricter count of the vendor', async () => {
     const text = '今天天气很好，我们去公园散步。'.repeat(50)
     const { samples } = wavFile(await fileOf(await started.post(SPEECH, speech(text, { response_format: 'wav' }))))
 
@@ -154,7 +154,7 @@ describe('what is charged', () => {
     ['Hello.', 6],
     ['你好 world', 8],
     ['👩‍👩‍👧 ok', 8],
-  ])('of %j is %i characters, before and behind the vendor', async (input, characters) => {
+  ])('counts %j as %i characters, before and after the vendor', async (input, characters) => {
     const answer = await started.post(SPEECH, speech(input))
     await fileOf(answer)
     const ended = await started.ended(answer)

@@ -22,7 +22,7 @@ const ask = (method: string, path: string, body?: unknown, key = TEST_KEY): Prom
 
 const codeOf = (answer: Json): unknown => (answer['error'] as Json)['code']
 
-describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
+describe.each(['memory', 'sqlite'])('%s store', (driver) => {
   const start = async (accountStorage: GatewayOptions['accountStorage'], clock = systemClock): Promise<void> => {
     started = await startTwoAccounts({ ...storeOf(driver, database.path), accountStorage, clock })
   }

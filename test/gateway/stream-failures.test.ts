@@ -35,7 +35,7 @@ test.each([
   const ends = vi.spyOn(StreamResponse.prototype, 'end')
   const handler = nodeHandler(hooked.gateway)
   const front = await listen((request, response) => {
-    // The gateway is told as by a middleware that throws.
+    // The gateway notices the failure like a middleware that throws.
     response.write = () => {
       throw new Error('cannot be compressed')
     }
@@ -73,7 +73,7 @@ test.each([
 
 describe.each(MODELS)('a stream of %s', (model) => {
   test.each(['reset-mid-stream=4', 'end-early=4', 'error-event=4'])(
-    'that breaks in the middle (%s) ends with an error event, never with an end mark, and is charged for what came',
+    'ends with an error event, never with an end mark, if it breaks in the middle (%s), and charges the output received so far',
     async (fault) => {
       const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`, { stream: true }))
       const events = await readEvents(response)
@@ -101,17 +101,14 @@ describe.each(MODELS)('a stream of %s', (model) => {
     ['garbage', 502, 'upstream_invalid_response'],
     ['reset', 503, 'upstream_unavailable'],
     ['empty', 502, 'upstream_invalid_response'],
-  ])(
-    'that fails before its first content (%s) is answered with status %i and no charge',
-    async (fault, status, code) => {
-      const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`, { stream: true }))
-      const body = await response.json()
+  ])('fails before its first content (%s) with status %i and no charge', async (fault, status, code) => {
+    const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`, { stream: true }))
+    const body = await response.json()
 
-      expect(response.status).toBe(status)
-      expect(body.error.code).toBe(code)
-      expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
-    },
-  )
+    expect(response.status).toBe(status)
+    expect(body.error.code).toBe(code)
+    expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
+  })
 
   test.each([
     ['status=503', 503, 'upstream_unavailable'],
@@ -136,7 +133,7 @@ describe.each(MODELS)('a stream of %s', (model) => {
     if (status === 429 || status === 503) expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
-  test('with half an event in it is an error, before or after the first content', async () => {
+  test('is an error with half an event in it, before or after the first content', async () => {
     const response = await started.post(CHAT, chatBody(model, `[[fault:half-json]] ${TEXT}`, { stream: true }))
     const text = await response.text()
 
@@ -145,7 +142,7 @@ describe.each(MODELS)('a stream of %s', (model) => {
     expect(text).not.toContain('[DONE]')
   })
 
-  test('whose bytes are cut inside characters and events arrives whole', async () => {
+  test('arrives whole if its bytes are cut inside characters and events', async () => {
     const text = 'Grüße aus 東京 🚀 ça va'
     const response = await started.post(CHAT, chatBody(model, `[[fault:cut=3]] ${text}`, { stream: true }))
     const events = await readEvents(response)

@@ -24,7 +24,7 @@ import tsconfig from '../../tsconfig.json' with { type: 'json' }
 
 type Extra = Readonly<Record<string, unknown>>
 
-/** An options type, the path of its members in errors, and a call in which the given members stand there. */
+/** An options type, the path of its members in errors, and a call with the given members. */
 type Place = readonly [type: string, path: string, call: (extra: Extra) => unknown]
 
 const gateway = createGateway({ vendors: [], billing: 'off' })
@@ -337,7 +337,7 @@ describe('options that are not there, and parts that are of another kind, are re
   })
 })
 
-test('Fastify is told of a mount without a gateway', async () => {
+test('reports a Fastify mount without a gateway', async () => {
   await expect(registered({ gateway: createGateway as never })).rejects.toThrow(
     'gateway must be what createGateway returned',
   )
@@ -389,7 +389,7 @@ test('members that are undefined are as absent, at start and in calls', () => {
   expect(() => nodeHandler(gateway, { basePath: undefined })).not.toThrow()
 })
 
-test('limits of one shape may stand beside undefined ones of the other', () => {
+test('accepts limits of one shape with undefined ones of the other', () => {
   for (const limits of [
     { requestsPerMinute: undefined, perAccount: { concurrency: 2 } },
     { requestsPerMinute: 2, perAccount: undefined },

@@ -20,7 +20,7 @@ function watching(options: Partial<TextHook> = {}): { hook: AnyHook; windows: st
 }
 
 describe('a text hook', () => {
-  test('is shown what is held and what is new, and holds so many characters back', async () => {
+  test('receives the held and the new text, and holds characters back', async () => {
     const { hook, windows } = watching()
     const release: (() => void)[] = []
     const { post } = await start([hook], (response) => {
@@ -48,7 +48,7 @@ describe('a text hook', () => {
     expect(windows).toEqual(['abcdef|false', 'cdefgh|false', 'efghi|false', 'fghi|true'])
   })
 
-  test('that holds all back is shown each text once, whole', async () => {
+  test('gets each text once, whole, if it holds everything back', async () => {
     const { hook, windows } = watching({ holdBack: 'all' })
     const { post } = await start([hook], spoken(['a', 'b', 'c']))
     const list = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
@@ -57,7 +57,7 @@ describe('a text hook', () => {
     expect(joined(list, chatText('content'))).toBe('abc')
   })
 
-  test('that changes nothing and holds nothing leaves the bytes as they are', async () => {
+  test('leaves the bytes unchanged if it changes and holds nothing', async () => {
     const { hook } = watching({ holdBack: { chars: 0 } })
     const list = ['a', 'b'].map((content) => chunk({ content, extra: 1 }))
     const script = events([...list, chunk({}, 'stop')])
@@ -81,7 +81,7 @@ describe('a text hook', () => {
     expect(list.at(-1)).toBe('[DONE]')
   })
 
-  test('follows the one behind it in the list', async () => {
+  test('runs after the next one in the list', async () => {
     const add = (name: string): AnyHook => ({
       name,
       text: { holdBack: 'all', check: ({ held, fresh }) => ({ replace: `${held}${fresh}${name}` }) },
@@ -178,7 +178,7 @@ function dataOf(text: string): string[] {
     .map((line) => line.slice('data: '.length))
 }
 
-/** A vendor that says one piece, another one when it is told to, and then nothing, with the connection open. */
+/** Vendor that sends one chunk, another one on command, and then nothing, with the connection open. */
 function hangingVendor(): { script: Script; goOn: () => void } {
   let goOn = (): void => undefined
   const script: Script = (response) => {
@@ -198,7 +198,7 @@ const forbidding = (deny: object): AnyHook => ({
 })
 
 describe('a stream that is denied', () => {
-  test('ends by a refusal, closes the connection to the vendor, and is charged for what came', async () => {
+  test('ends with a refusal, closes the connection to the vendor, and charges the output received so far', async () => {
     const { script, goOn } = hangingVendor()
     const { post, ended, vendor, account } = await start([forbidding({ message: 'No.' })], script)
     const before = await account()
@@ -218,7 +218,7 @@ describe('a stream that is denied', () => {
     await vi.waitFor(() => expect(vendor.aborted).toBe(1))
   })
 
-  test('as an error ends by an error event, without an end mark', async () => {
+  test('ends with an error event if it is denied as an error, without an end mark', async () => {
     const { script, goOn } = hangingVendor()
     const { post } = await start([forbidding({ as: 'error', message: 'No.' })], script)
     const reply = await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true }))
@@ -229,7 +229,7 @@ describe('a stream that is denied', () => {
     expect(JSON.parse(list.at(-1)!)).toMatchObject({ error: { message: 'No.', code: 'answer_denied' } })
   })
 
-  test('of Messages and of Responses ends as these dialects refuse', async () => {
+  test('ends with the refusals of Messages and of Responses in these dialects', async () => {
     const { post } = await start([forbidding({ message: 'No.' })], (response, asked) =>
       (asked['messages'] === undefined
         ? events(responseEvents(['fine ', 'forbidden']), '')
@@ -282,7 +282,7 @@ describe.each(Object.entries(FAULTS))('a text hook that %s', (_name, check) => {
     text: { holdBack: { chars: 0 }, check: check as never },
   })
 
-  test('is 503 before anything was sent, and charges nothing', async () => {
+  test('gets 503 before anything was sent, and charges nothing', async () => {
     const { post, ended, account, eventsOf } = await start([hook('deny')], spoken(['a', 'b']))
     const before = await account()
     const reply = await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true }))

@@ -30,7 +30,7 @@ afterEach(async () => {
   vendor = undefined
 })
 
-/** What a recording costs in a format, in nano-dollars, and the usage that was charged for. */
+/** Returns the cost of a recording in a format, in nano-dollars, and the charged usage. */
 async function charged(fields: Record<string, string>, file: Uint8Array = TALK) {
   const before = await started.account()
   const answer = await postForm(started.url, transcriptionForm(file, fields))
@@ -49,7 +49,7 @@ describe('one recording costs the same in every format', () => {
     ['gpt-4o-transcribe', ['json', 'text'], 405_000n],
     ['gpt-4o-transcribe-diarize', ['json', 'text', 'diarized_json'], 405_000n],
     ['qwen3-asr-flash', ['json', 'text'], 1_250_000n],
-  ])('at %s', async (model, formats, expected) => {
+  ])('charges %s', async (model, formats, expected) => {
     started = await startTranscriptions()
     const costs: bigint[] = []
     for (const response_format of formats) costs.push((await charged({ model, response_format })).cost)
@@ -57,7 +57,7 @@ describe('one recording costs the same in every format', () => {
     expect(costs).toEqual(formats.map(() => expected))
   })
 
-  test('at gmn-2.5-flash', async () => {
+  test('charges gmn-2.5-flash', async () => {
     started = await startTranscriptions()
     const plain = await charged({ model: 'gmn-2.5-flash' })
     const text = await charged({ model: 'gmn-2.5-flash', response_format: 'text' })
@@ -72,7 +72,7 @@ describe('one recording costs the same in every format', () => {
       expect((await charged({ model, stream: 'true' })).cost).toBe((await charged({ model })).cost)
   })
 
-  test('at a server of a preset, which charges for ten seconds at least', async () => {
+  test('charges at least ten seconds at a server of a preset', async () => {
     vendor = await listeningVendor((response, { bytes }) => {
       const isWhole = bytes.includes('verbose_json')
       json(response, {
@@ -165,7 +165,7 @@ describe('what a vendor reports of the length', () => {
     [{ type: 'duration', seconds: 0 }, 1_250_000n],
     [{ type: 'duration', seconds: -13 }, 1_250_000n],
     [{ type: 'duration', seconds: 1e9 }, 1_250_000n],
-  ])('of a stream is that of its end: %j', async (usage, expected) => {
+  ])('uses the end of a stream: %j', async (usage, expected) => {
     await withAnswer((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write('data: {"type":"transcript.text.delta","delta":"Hi."}\n\n')
@@ -223,7 +223,7 @@ describe('a header that lies', () => {
     expect(await charged({ model: 'whisper-1' }, file)).toMatchObject({ status: 200, cost: 1_250_000n })
   })
 
-  test('of a billion seconds is held for what its bytes can hold, and no more', async () => {
+  test('holds a billion seconds at what its bytes can contain', async () => {
     let held = 0n
     vendor = await listeningVendor(async (response) => {
       held = (await started.account()).held
@@ -272,7 +272,7 @@ test.each([
   ['no object', '[]'],
   ['no text', '{"duration":3}'],
   ['no JSON', 'Hello'],
-])('an answer with %s is 502 and free', async (_name, body) => {
+])('answers %s with 502 and no charge', async (_name, body) => {
   await withAnswer((response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(body))
 
   expect(await charged({ model: 'whisper-1' })).toMatchObject({ status: 502, cost: 0n })
@@ -309,7 +309,7 @@ describe('a transcript that the vendor cut off', () => {
     )
   })
 
-  test('is charged once, and told by no event, where broken answers are charged', async () => {
+  test('is charged once, without an event, if broken answers are charged', async () => {
     await startCut({ chargeBrokenAnswers: true })
     const { status, cost, usage } = await charged({ model: 'gmn-2.5-flash' })
 
@@ -341,7 +341,7 @@ describe('a transcript that the vendor cut off', () => {
   })
 })
 
-test('subtitles without times are 502 and free', async () => {
+test('answers subtitles without times with 502 and no charge', async () => {
   await withAnswer((response) => json(response, { text: 'Hi.', duration: 3 }))
 
   expect(await charged({ model: 'whisper-1', response_format: 'srt' })).toMatchObject({ status: 502, cost: 0n })

@@ -102,7 +102,7 @@ describe('a hook', () => {
     ['json', (text: string) => JSON.parse(text).text],
     ['text', (text: string) => text.trim()],
     ['srt', (text: string) => text.trim()],
-  ])('that refuses is answered in the format %s', async (response_format, read) => {
+  ])('answers a rejection by a hook in the format %s', async (response_format, read) => {
     started = await startTranscriptions({
       hooks: [{ name: 'no', answer: () => ({ deny: { message: 'Not allowed.', as: 'refusal' } }) }],
     })

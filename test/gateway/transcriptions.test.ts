@@ -36,7 +36,7 @@ describe('every format of a model with times', () => {
     ['text', 'text/plain; charset=utf-8'],
     ['srt', 'text/plain; charset=utf-8'],
     ['vtt', 'text/vtt; charset=utf-8'],
-  ])('%s has its own type, and the vendor is asked for the one that tells the length', async (format, type) => {
+  ])('returns %s with its own type, and requests a format that contains the length', async (format, type) => {
     const answer = await send({ model: 'whisper-1', response_format: format })
 
     expect(answer.status).toBe(200)
@@ -90,7 +90,7 @@ describe('other models', () => {
     expect(segments.map(({ speaker }) => speaker)).toEqual(['A', 'B', 'A'])
   })
 
-  test('that are chat models get the recording and an instruction', async () => {
+  test('sends the recording with an instruction to chat models', async () => {
     const answer = await (await send({ model: 'gmn-2.5-flash', language: 'de', prompt: 'A talk in Kiel' })).json()
     const sent = JSON.stringify(started.sandbox.requests.at(-1)?.body)
 
@@ -101,7 +101,7 @@ describe('other models', () => {
     expect(sent).toContain(`"data":"${TALK.toString('base64')}"`)
   })
 
-  test('that take one message get the recording in it', async () => {
+  test('sends the recording in the message to models that accept one message', async () => {
     const answer = await send({ model: 'qwen3-asr-flash', language: 'en', prompt: 'Kiel', temperature: '0.2' })
 
     expect(await answer.json()).toEqual({
@@ -148,7 +148,7 @@ describe('the form', () => {
       ['response_format', 'json'],
     ])
     const file = formParts(started.sandbox.requests.at(-1)!)?.find(({ name }) => name === 'file')
-    // Of so many bytes an assertion about each takes seconds.
+    // An assertion about each byte would take seconds.
     expect([file?.contentType, file?.bytes.equals(TALK)]).toEqual(['audio/wav', true])
   })
 
@@ -263,7 +263,7 @@ describe('the form', () => {
     ['an unknown model', { model: 'nothing' }, 404, 'model', TALK],
     ['what is no sound', { model: 'whisper-1' }, 400, 'file', Buffer.from('Hello, I am a letter.')],
     ['an empty file', { model: 'whisper-1' }, 400, 'file', Buffer.alloc(0)],
-  ] as const)('with %s is refused, naming the field', async (_name, fields, status, param, file) => {
+  ] as const)('rejects %s, naming the field', async (_name, fields, status, param, file) => {
     const form = new FormData()
     for (const [name, value] of Object.entries(fields)) for (const item of [value].flat()) form.append(name, item)
     if (file !== undefined) form.set('file', new File([new Uint8Array(file)], 'talk.wav', { type: 'audio/wav' }))
@@ -325,7 +325,7 @@ test('a file that the vendor has no room for is refused before it is sent', asyn
   expect(started.sandbox.requests).toEqual([])
 })
 
-test('as many keywords as the schema names are taken, and no more', async () => {
+test('accepts as many keywords as the schema allows, and no more', async () => {
   const words = Array.from({ length: 1_001 }, (_, index) => `word ${index}`)
   const taken = await send({ model: 'gpt-transcribe', 'keywords[]': words.slice(1) })
   const refused = await send({ model: 'gpt-transcribe', 'keywords[]': words })
@@ -354,7 +354,7 @@ test.each(['.5', '5e-05', '1e-1', '1.'])('a temperature may be written as %s', a
   expect(sentFields()).toContainEqual(['temperature', temperature])
 })
 
-test('a number or a boolean in words is told as what it is', async () => {
+test('reports a number or a boolean in words with its type', async () => {
   const messageOf = async (fields: Record<string, string>) =>
     ((await (await send({ model: 'whisper-1', ...fields })).json()) as { error: { message: string } }).error.message
 
@@ -362,7 +362,7 @@ test('a number or a boolean in words is told as what it is', async () => {
   expect(await messageOf({ stream: 'yes' })).toBe('stream: must be true or false')
 })
 
-test('an empty input of a file, as browsers send it, is no file', async () => {
+test('does not treat an empty input of a file, as browsers send it, as a file', async () => {
   const form = transcriptionForm(TALK, { model: 'whisper-1' })
   form.append('file', new Blob([]), '')
   const answer = await postForm(started.url, form)
@@ -398,14 +398,14 @@ describe('a stream', () => {
     expect(text.match(/"type":"transcript.text.segment"/g)).toHaveLength(3)
   })
 
-  test.each(['whisper-1', 'qwen3-asr-flash', 'gmn-2.5-flash', 'heard'])('of %s is answered whole', async (model) => {
+  test.each(['whisper-1', 'qwen3-asr-flash', 'gmn-2.5-flash', 'heard'])('is answered whole by %s', async (model) => {
     const answer = await stream({ model })
 
     expect(answer.headers.get('content-type')).toBe('application/json')
     expect((await answer.json()).text).toBe(SAID)
   })
 
-  test('that breaks off ends with an error, and costs what the recording does', async () => {
+  test('ends with an error if it breaks off, and costs as much as the recording', async () => {
     const before = await started.account()
     const answer = await stream({ model: 'gpt-transcribe', prompt: '[[fault:no-done]]' })
     const text = await answer.text().catch(() => 'cut')

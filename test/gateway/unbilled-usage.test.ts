@@ -41,7 +41,7 @@ describe('a call that its vendor refuses and bills', () => {
       }),
     )
 
-  test.each(REFUSALS)('is free by default, and told (%s)', async (id, error, outputTokens) => {
+  test.each(REFUSALS)('is free by default, and reported (%s)', async (id, error, outputTokens) => {
     await startAt(id, error)
     for (const stream of [false, true]) {
       const response = await bench.started.post(CHAT, chatBody('chat-relayed', 'Hello.', { stream }))
@@ -59,7 +59,7 @@ describe('a call that its vendor refuses and bills', () => {
     )
   })
 
-  test('costs no pictures, which were not made', async () => {
+  test('costs no images, because none were generated', async () => {
     await bench.start(
       (response) => json(response, { error: { code: 'content_filter', message: 'The response was filtered' } }, 400),
       (origin) => ({
@@ -120,11 +120,11 @@ describe('a batch of embeddings of which one part fails', () => {
   const body = (bad: number): object => ({ model: 'text-embedding-v4', input: inputs(bad) })
   const toldUsage = (): unknown[] =>
     bench.eventsOf('unbilled-usage').map(({ usage, isEstimated }) => [usage, isEstimated])
-  /** Of the estimated prompt: a token for every three bytes. */
+  /** Estimated prompt: one token per three bytes. */
   const shareOf = (asked: object, share: number): number =>
     Math.ceil(Math.ceil(Buffer.byteLength(JSON.stringify(asked)) / 3) * share)
 
-  test('is charged nothing, and what the vendor billed is told (nothing before, now 99 calls of 20 tokens)', async () => {
+  test("is not charged, and the vendor's bill is reported (nothing before, now 99 calls of 20 tokens)", async () => {
     await bench.start(answer, optionsWith())
     const response = await bench.started.post('/v1/embeddings', body(999))
 
@@ -156,7 +156,7 @@ describe('a batch of embeddings of which one part fails', () => {
     expect(remaining).toBeLessThan(3_200)
   })
 
-  test('has no further part sent after the failure, and those that were stopped are told', async () => {
+  test('sends no more parts after the failure, and reports the stopped ones', async () => {
     let fail = (): void => undefined
     await bench.start((response, { input }) => {
       if ((input as string[]).includes('bad')) fail = () => json(response, { error: { message: 'bad input' } }, 400)
@@ -193,7 +193,7 @@ describe('a batch of embeddings of which one part fails', () => {
     ])
   })
 
-  test('has the same told when the whole time is over', async () => {
+  test('reports the same when the total time has expired', async () => {
     const clock = fakeClock()
     await bench.start(
       answerFirst(() => clock.advance(600_000)),
@@ -207,7 +207,7 @@ describe('a batch of embeddings of which one part fails', () => {
     expect((await bench.started.ended(response)).usage).toEqual({ inputTokens: 20 })
   })
 
-  test('costs the estimate of its prompt when its caller leaves, whatever was answered (20 tokens before)', async () => {
+  test('costs the estimate of its prompt when its caller disconnects, whatever was answered (20 tokens before)', async () => {
     let leave = (): void => undefined
     await bench.start(
       answerFirst(() => leave()),
@@ -222,7 +222,7 @@ describe('a batch of embeddings of which one part fails', () => {
     expect(bench.eventsOf('unbilled-usage')).toEqual([])
   })
 
-  test('costs the parts that were answered when its caller leaves while the others wait for a credential', async () => {
+  test('costs the answered parts when its caller disconnects while the others wait for a credential', async () => {
     const clock = fakeClock()
     const waiting: TransportHandler[] = []
     const transport: Transport = {
@@ -264,7 +264,7 @@ describe('a batch of embeddings of which one part fails', () => {
   })
 })
 
-test('a failed attempt that the vendor billed is told, and the fallback alone is charged', async () => {
+test('reports a failed attempt that the vendor billed, and charges only the fallback', async () => {
   let calls = 0
   const answer: AnswerCall = (response) => {
     calls += 1

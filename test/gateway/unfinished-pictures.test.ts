@@ -7,7 +7,7 @@ import { gatewayBeforeVendor } from './gateway-before-vendor.ts'
 
 const bench = gatewayBeforeVendor()
 
-describe('pictures', () => {
+describe('images', () => {
   const completed = `event: image_generation.completed\ndata: ${JSON.stringify({
     type: 'image_generation.completed',
     b64_json: 'aGk=',
@@ -15,7 +15,7 @@ describe('pictures', () => {
   })}\n\n`
   const request = { model: 'gp-image-2', prompt: 'A harbour', n: 3, quality: 'high', size: '1024x1024', stream: true }
 
-  test('of a stream with n = 3 that is left in the middle are charged as made (4,160 tokens before, now 12,480)', async () => {
+  test('are charged as generated if a stream with n = 3 is left in the middle (4,160 tokens before, now 12,480)', async () => {
     await bench.start(
       (response) => {
         eventStream(response)
@@ -31,7 +31,7 @@ describe('pictures', () => {
     expect(await ending).toMatchObject({ ending: 'abandoned', usage: { images: 3, outputImageTokens: 3 * 4_160 } })
   })
 
-  test('that the vendor itself does not finish are charged as far as they came', async () => {
+  test('are charged as far as they came if the vendor does not finish them', async () => {
     await bench.start(
       (response) => {
         eventStream(response)
@@ -45,7 +45,7 @@ describe('pictures', () => {
     expect((await bench.started.ended(response)).usage).toMatchObject({ images: 1, outputImageTokens: 4_160 })
   })
 
-  test('that are blocked after text was streamed leave the text charged (8,200 tokens free before)', async () => {
+  test('charge the text if they are blocked after it was streamed (8,200 tokens free before)', async () => {
     const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`
     const usageMetadata = { promptTokenCount: 12, candidatesTokenCount: 8_200, totalTokenCount: 8_212 }
     await bench.start(

@@ -17,7 +17,7 @@ afterEach(async () => {
 
 const ignore = (): void => undefined
 
-/** What a gateway with OpenAI and an unconfigured Voyage logs about prices at its start. */
+/** Returns the log of a gateway with OpenAI and an unconfigured Voyage about prices at its start. */
 async function toldBy(options: Partial<GatewayOptions>): Promise<readonly string[]> {
   const lines: string[] = []
   const logger: Logger = { debug: ignore, info: (line) => void lines.push(line), warn: ignore, error: ignore }
@@ -87,6 +87,6 @@ test.each<[string, Partial<GatewayOptions>]>([
   ['every model has a price', { prices: pricesOf('*') }],
   ['billing is off', { billing: 'off' }],
   ['a list of the host does not tell its rows', { prices: { quote: () => undefined } }],
-])('nothing is told where %s', async (_when, options) => {
+])('logs nothing if %s', async (_when, options) => {
   expect(await toldBy(options)).toEqual([])
 })

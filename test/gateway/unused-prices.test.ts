@@ -23,7 +23,7 @@ test('the price list of the tests has no row that no call can be charged by', as
   expect(await warningsOf({})).toEqual([])
 })
 
-test('price rows that can never match are told at start, where they were silent', async () => {
+test('reports price rows that can never match at start (nothing before)', async () => {
   const warnings = await warningsOf({
     prices: {
       currency: 'USD',
@@ -81,7 +81,7 @@ test('leaves out an unpriced fallback with a warning, and refuses its own calls 
   ).toHaveLength(1)
 })
 
-test('an unpriced fallback is never asked, and the priced one behind it is', async () => {
+test('never calls an unpriced fallback, but the priced one after it', async () => {
   const prices = { ...testPrices, prices: testPrices.prices.filter(({ model }) => model !== 'chat-qwen') }
   const models = [{ ...TEST_MODELS[0], fallbacks: ['chat-qwen', 'gmn-2.5-flash'] }, ...TEST_MODELS.slice(1)]
   started = await startGateway({ prices, models })

@@ -19,7 +19,7 @@ let started: StartedGateway
 
 afterEach(() => started.close())
 
-/** Starts a gateway whose clock stands at noon. */
+/** Starts a gateway whose clock is set to noon. */
 async function begin(options: Partial<GatewayOptions> = {}) {
   const clock = fakeClock({ startMs: NOON_MS })
   started = await startGateway({ clock, ...options })
@@ -177,7 +177,7 @@ describe('the record of a call', () => {
     await expect(keys.create({ accountId: TEST_ACCOUNT, tags: ['no tag'] })).rejects.toMatchObject({ param: 'tags' })
   })
 
-  test('of a video is written with its charge when it ends', async () => {
+  test('is written for a video with its charge when it ends', async () => {
     started = await startGateway({ taskPollIntervalMs: 20 }, { videoPendingMs: 20, videoRunningMs: 20 })
     const tagged = { 'x-signalbox-tags': 'film' }
     const answer = await started.post('/v1/videos/generations', videoBody('wv2.7-t2v'), tagged)
@@ -206,7 +206,7 @@ describe('the record of a call', () => {
 })
 
 describe('a call whose record the database refuses', () => {
-  test('is charged all the same, and told', async () => {
+  test('is still charged, and reported', async () => {
     const store = memoryStore()
     const ledger = {
       ...store.ledger,
@@ -370,7 +370,7 @@ describe('gateway.usage.query', () => {
     for (const query of early)
       await expect(usage.query(query)).rejects.toMatchObject({ code: 'invalid_request', param: 'from' })
     expect((await usage.query({ from: '2026-11-13', account, groupBy: ['day'] })).rows).toEqual([])
-    // Of all accounts together there are sums by hour, which are kept longer.
+    // Sums by hour exist only for all accounts together, and are kept longer.
     expect((await usage.query({ from: '2026-11-12', groupBy: ['day', 'model'] })).rows).toEqual([])
   })
 

@@ -86,7 +86,7 @@ describe('a vendor key that the operator ejects', () => {
 })
 
 describe('further listeners', () => {
-  test('are told until they end, and one that throws keeps nothing from the others', async () => {
+  test('are notified until they end, and one that throws does not affect the others', async () => {
     const host: GatewayEvent[] = []
     started = await startGateway({ onEvent: (event) => void host.push(event) })
     const { gateway, post } = started
@@ -109,7 +109,7 @@ describe('further listeners', () => {
     expect(host.length).toBeGreaterThan(hostCount)
   })
 
-  test('are told where the host has none', async () => {
+  test('are notified if the host has none', async () => {
     started = await startGateway({ onEvent: () => undefined })
     const told: string[] = []
     const stop = started.gateway.listen(({ type }) => void told.push(type))

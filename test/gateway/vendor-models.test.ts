@@ -37,7 +37,7 @@ describe('a gateway without rows of its own', () => {
     expect(answer.headers.get('x-signalbox-cost')).toMatch(/^0\.0000/)
   })
 
-  test('answers embeddings, speech and pictures with the key of one vendor', async () => {
+  test('answers embeddings, speech and images with the key of one vendor', async () => {
     await start()
 
     const vectors = await started.post('/v1/embeddings', { model: 'text-embedding-3-small', input: 'hello' })
@@ -112,7 +112,7 @@ describe('a gateway without rows of its own', () => {
 })
 
 describe('ids that no catalog knows', () => {
-  test('are 404', async () => {
+  test('get 404', async () => {
     await start()
 
     expect((await started.post('/v1/chat/completions', chatBody('gpt-of-tomorrow', 'hi'))).status).toBe(404)

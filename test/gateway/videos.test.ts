@@ -113,7 +113,7 @@ async function startReceiver(): Promise<Receiver> {
   }
 }
 
-describe('a task of each kind runs to its end, is charged once and told by a signed webhook', () => {
+describe('a task of each kind runs to its end, is charged once and sends a signed webhook', () => {
   test.each(Object.keys(VIDEO_BODIES))('%s', async (model) => {
     started = await startVideos()
     receiver = await startReceiver()
@@ -157,7 +157,7 @@ describe('what goes to the vendor', () => {
     })
   })
 
-  test('a tier that is billed but not asked for is filled in, so that the vendor does not render a dearer one', async () => {
+  test('fills in a billed tier that was not requested, so that the vendor does not render a more expensive one', async () => {
     started = await startVideos()
 
     await submit({ model: 'wv2.7-t2v', input: { prompt: 'a boat' } })
@@ -373,7 +373,7 @@ describe('reading, listing, cancelling', () => {
     expect((await get(`${PATH}?limit=0`)).status).toBe(400)
   })
 
-  test('a queued task is cancelled at the vendor and costs nothing; a second time is 409', async () => {
+  test('cancels a queued task at the vendor without a charge; a second time gets 409', async () => {
     started = await startVideos({ taskPollIntervalMs: 60_000 }, { videoPendingMs: 60_000 })
     const { task_id: id } = await submit(prompted('x'))
     const cancel = (): Promise<Response> => started.post(`${PATH}/${id}/cancel`, {})

@@ -23,7 +23,7 @@ function naive({ text, ...hook }: Hook): Hook {
 
 type Dialect = typeof chatEndpoint | typeof messagesEndpoint
 
-/** What comes out of a stream that comes in these reads. */
+/** Returns the output of a stream that arrives in these reads. */
 function screened(endpoint: Dialect, hook: Hook, reads: readonly Buffer[], hasEnd = true): string {
   const [compiled] = new HookTable([hook], [endpoint as never]).of(endpoint as never)!.answer!
   const reserved = { endpoint, requestId: 'r', principal: { accountId: 'a', keyId: 'k' }, body: { model: 'm' } }
@@ -105,7 +105,7 @@ const DIALECTS: readonly [string, Dialect, (pieces: readonly Piece[], padding: b
   ],
 ]
 
-/** What callers read of each text. */
+/** Returns each text that callers read. */
 function textsOf(stream: string): Record<string, string> {
   const texts: Record<string, string> = {}
   // A text may contain U+2028, which `.` does not match.
@@ -169,7 +169,7 @@ const pieces = fc
       const list: Piece[] = []
       let rest = run.join('')
       for (const cut of cuts) {
-        // Half of a character is no text.
+        // Half of a character is not text.
         const text = [...rest].slice(0, cut).join('')
         rest = rest.slice(text.length)
         list.push({ index, kind, text })
@@ -178,7 +178,7 @@ const pieces = fc
     }),
   )
 
-/** Network reads of so many events, or of a few bytes. */
+/** Network reads with a number of events, or a few bytes. */
 function readsOf(events: readonly string[], size: number): Buffer[] {
   if (size > 0)
     return events.flatMap((_, at) => (at % size === 0 ? [Buffer.from(events.slice(at, at + size).join(''))] : []))

@@ -6,7 +6,7 @@ import { pii, type RedactionRule } from '../../src/hooks/redaction-rules.ts'
 
 const ALL = Object.values(pii)
 
-/** What a caller gets of a text that arrives in these pieces. */
+/** Returns the caller's text for a text that arrives in these chunks. */
 function streamed(pieces: readonly string[], rules: readonly RedactionRule[] = ALL, kind: TextKind = 'text'): string {
   const { text } = redact(rules)
   let sent = ''
@@ -43,7 +43,7 @@ const FOUND: Record<string, readonly string[]> = {
 
 const SECRETS = Object.entries(FOUND).flatMap(([name, texts]) => texts.map((text) => [name, text] as const))
 
-describe.each(SECRETS)('as %s, %s', (name, secret) => {
+describe.each(SECRETS)('%s, %s', (name, secret) => {
   const text = `Before it, ${secret} and then more.`
   const expected = `Before it, [${name}] and then more.`
 

@@ -55,7 +55,7 @@ describe('credentials', () => {
     ['an unknown key', { authorization: 'Bearer sk-unknown' }],
     ['a key in another header', { 'x-api-key': TEST_KEY }],
     ['another scheme', { authorization: `Basic ${TEST_KEY}` }],
-  ])('%s is 401 with a challenge', async (_what, credentials: Record<string, string>) => {
+  ])('answers %s with 401 and a challenge', async (_what, credentials: Record<string, string>) => {
     const { authorization: _omitted, ...rest } = HEADERS
     const answer = await post(LIST, { ...rest, ...credentials })
 
@@ -68,7 +68,7 @@ describe('credentials', () => {
     expect((await fetch(started.mcpUrl, { method })).status).toBe(401)
   })
 
-  test('a key in the query is no key', async () => {
+  test('does not accept a key in the query', async () => {
     const { authorization: _omitted, ...rest } = HEADERS
     const url = `${started.mcpUrl}?authorization=Bearer%20${TEST_KEY}&api_key=${TEST_KEY}`
 
@@ -113,7 +113,7 @@ describe('the check against DNS rebinding', () => {
     'a/b',
     'user@localhost',
     '169.254.169.254',
-  ])('a request to the host %s is 403', async (host) => {
+  ])('answers a request to the host %s with 403', async (host) => {
     expect(await postWith({ host })).toBe(403)
   })
 
@@ -125,7 +125,7 @@ describe('the check against DNS rebinding', () => {
   )
 
   test.each(['http://app.example.com', 'https://app.example.com:8443', 'https://evil.example.net', 'null', 'x'])(
-    'a page of %s is 403',
+    'answers a page of %s with 403',
     async (origin) => {
       expect(await postWith({ host: 'localhost', origin })).toBe(403)
     },
@@ -135,7 +135,7 @@ describe('the check against DNS rebinding', () => {
     expect(await postWith({ host: 'evil.example.net', authorization: 'Bearer sk-unknown' })).toBe(403)
   })
 
-  test('names that are none are refused at the start', () => {
+  test('rejects malformed names at start', () => {
     const { gateway } = started
     const badOption = (param: string) => expect.objectContaining({ code: 'invalid_request', param })
 
@@ -168,14 +168,14 @@ describe('the check against DNS rebinding', () => {
 })
 
 describe('what cannot be read', () => {
-  test.each(['GET', 'DELETE', 'PUT', 'OPTIONS'])('%s is 405', async (method) => {
+  test.each(['GET', 'DELETE', 'PUT', 'OPTIONS'])('answers %s with 405', async (method) => {
     const answer = await fetch(started.mcpUrl, { method, headers: HEADERS })
 
     expect(answer.status).toBe(405)
     expect(answer.headers.get('allow')).toBe('POST')
   })
 
-  test('another path is 404', async () => {
+  test('answers another path with 404', async () => {
     const answer = await fetch(`${started.mounted.origin}/mcp/elsewhere`, {
       method: 'POST',
       headers: HEADERS,
@@ -185,11 +185,11 @@ describe('what cannot be read', () => {
     expect(answer.status).toBe(404)
   })
 
-  test('a body that is too large is 413', async () => {
+  test('answers a body that is too large with 413', async () => {
     expect((await post({ ...LIST, params: { filler: 'x'.repeat(20_000) } })).status).toBe(413)
   })
 
-  test('a body that is no JSON is a parse error of JSON-RPC', async () => {
+  test('answers a body that is not JSON with a parse error of JSON-RPC', async () => {
     const answer = await post('{"jsonrpc": "2.0", ')
 
     expect(answer.status).toBe(400)
@@ -205,18 +205,18 @@ describe('what cannot be read', () => {
     expect(proto.status).toBe(400)
   })
 
-  test('a body of another type is 415', async () => {
+  test('answers a body of another type with 415', async () => {
     expect((await post(LIST, { ...HEADERS, 'content-type': 'text/plain' })).status).toBe(415)
   })
 
-  test('a body that is compressed is 415, and no parse error', async () => {
+  test('answers a compressed body with 415, not with a parse error', async () => {
     const answer = await post('\u001f', { ...HEADERS, 'content-encoding': 'gzip' })
 
     expect(answer.status).toBe(415)
     expect(await answer.text()).toContain('Content-Encoding \\"gzip\\"')
   })
 
-  test('a message that is no request of the protocol is refused', async () => {
+  test('rejects a message that is not a request of the protocol', async () => {
     for (const body of [
       {},
       [],

@@ -39,7 +39,7 @@ test('the request is JSON without credentials, and the answer is what was writte
   expect(bytes.toString()).toBe('one two three')
 })
 
-test('a body above the limit of the gateway is told as such', () => {
+test('reports a body above the limit of the gateway', () => {
   const handler = keeping()
   void callGateway(handler, CALL, { signal: never })
   let failure: string | undefined
@@ -51,7 +51,7 @@ test('a body above the limit of the gateway is told as such', () => {
 })
 
 describe('a call ends early', () => {
-  test('when its caller leaves: the gateway sees it, and nothing that comes later counts', async () => {
+  test('when its caller disconnects: the gateway notices, and later output has no effect', async () => {
     const handler = keeping()
     const departure = new AbortController()
     const answer = callGateway(handler, CALL, { signal: departure.signal })
@@ -67,7 +67,7 @@ describe('a call ends early', () => {
     expect(handler.sink?.closed).toBe(true)
   })
 
-  test('when its caller has left before: the gateway is not asked', async () => {
+  test('when its caller had already disconnected: the gateway is not called', async () => {
     const handler = keeping()
 
     await expect(callGateway(handler, CALL, { signal: AbortSignal.abort() })).rejects.toMatchObject({
@@ -86,7 +86,7 @@ describe('a call ends early', () => {
     await expect(answer).rejects.toMatchObject({ code: 'upstream_invalid_response' })
   })
 
-  test('when the answer grows above the limit: the gateway sees the caller leave', async () => {
+  test('when the answer exceeds the limit: the gateway sees a disconnect', async () => {
     const handler = keeping()
     const answer = callGateway(handler, CALL, { signal: never, limitBytes: 10 })
     let seen = 0

@@ -59,7 +59,7 @@ describe('generate_image', () => {
     expect(result.content[0]).toMatchObject({ type: 'resource_link', uri: result.structured.images[0].url })
   })
 
-  test('gives pictures by their addresses to models that edit', async () => {
+  test('sends images as URLs to models that edit', async () => {
     const result = await callTool(client, 'generate_image', {
       model: 'qw-image-edit-plus',
       prompt: 'more light',
@@ -134,7 +134,7 @@ describe('generate_image', () => {
     expect(started.sandbox.requests).toEqual([])
   })
 
-  test('of a model that does not exist says so, whatever else is asked', async () => {
+  test('names an unknown model, whatever else is requested', async () => {
     const args = { model: 'no-such-model', prompt: 'a boat' }
     const plain = await callTool(client, 'generate_image', args)
     const further = await callTool(client, 'generate_image', {
@@ -147,7 +147,7 @@ describe('generate_image', () => {
     expect(errorIn(plain)).toMatchObject({ message: expect.stringContaining('no-such-model'), param: 'model' })
   })
 
-  test('refuses a picture that is neither bytes nor an https address', async () => {
+  test('rejects an image that is neither bytes nor an https URL', async () => {
     const calls = [{}, { ...PICTURE, url: LINK.url }, { url: 'http://cdn.example.net/one.png' }, { data: 'AAAA' }]
 
     for (const entry of calls) {
@@ -185,7 +185,7 @@ describe('generate_image', () => {
 })
 
 describe('edit_image', () => {
-  test('edits a picture given as bytes', async () => {
+  test('edits an image sent as bytes', async () => {
     const result = await callTool(client, 'edit_image', {
       model: 'gp-image-2',
       prompt: 'more light',

@@ -21,7 +21,7 @@ let started: StartedMcp
 
 afterEach(() => started.close())
 
-/** An observer that notes what it is told, and returns `name` for each call of a tool. */
+/** Observer that records its notifications, and returns `name` for each tool call. */
 function noting(name: string, notes: unknown[]): Observer {
   return {
     toolCallStarted({ tool, accountId }) {
@@ -77,7 +77,7 @@ test('an observer that throws is logged, and neither the call nor the others not
   ])
 })
 
-test('a message id that is too long for telemetry is not told', async () => {
+test('omits a message id that is too long for telemetry', async () => {
   const ids: unknown[] = []
   const observer: Observer = { toolCallStarted: ({ messageId }) => void ids.push(messageId) }
   started = await startMcp({ gateway: { observe: [observer] } })
@@ -99,7 +99,7 @@ test('a message id that is too long for telemetry is not told', async () => {
   expect(ids).toEqual(['short', '7', undefined])
 })
 
-test('a gateway has no way to tell of tool calls where nobody hears of them', async () => {
+test('has no notification of tool calls without an observer for them', async () => {
   started = await startMcp({ gateway: { observe: [prometheus()] } })
   const silent = await startGateway()
   const client = await started.connect()
@@ -112,7 +112,7 @@ test('a gateway has no way to tell of tool calls where nobody hears of them', as
   await silent.close()
 })
 
-test('a handler of the host tells of its own tool calls, which end once and belong to one gateway', async () => {
+test('lets a handler of the host report its own tool calls, which end once and belong to one gateway', async () => {
   const notes: unknown[] = []
   started = await startMcp({ gateway: { observe: [noting('a', notes)] } })
   const other = await startGateway({ observe: [noting('b', [])] })

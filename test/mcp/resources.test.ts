@@ -105,7 +105,7 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
     expect(images.requests).toHaveLength(3)
   })
 
-  test('every path that takes a body stands in the reference of its endpoint', async () => {
+  test('lists every path that accepts a body in the reference of its endpoint', async () => {
     for (const { id, path } of ENDPOINTS) {
       const { requests } = await read(`gateway://reference/${id}`)
       expect(requests.map((request) => request.path)).toContain(path)

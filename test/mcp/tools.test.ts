@@ -141,7 +141,7 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
     expect(started.sandbox.requests).toEqual([])
   })
 
-  test('estimate_cost offers no endpoint whose requests are no JSON', async () => {
+  test('offers estimate_cost for no endpoint whose requests are not JSON', async () => {
     const { tools } = await client.listTools()
     const { properties } = tools.find(({ name }) => name === 'estimate_cost')?.inputSchema ?? {}
     const { enum: offered } = { ...(properties?.['endpoint'] as object) } as { readonly enum?: readonly string[] }
@@ -205,7 +205,7 @@ test('a vendor that puts the key of the operator into its error text does not br
 test.each([
   ['chat_complete', { messages: SAID }, { choices: [{ message: { content: 'hi' } }], usage: { prompt_tokens: 1 } }],
   ['create_embeddings', { input: 'hi' }, { object: 'list', data: [{ embedding: [1, 2] }] }],
-])('the official client takes what %s gives of a server that leaves members out', async (name, args, answer) => {
+])('lets the official client accept the result of %s from a server that omits members', async (name, args, answer) => {
   const server = await listen((request, response) => {
     request.resume().on('end', () => response.setHeader('content-type', 'application/json').end(JSON.stringify(answer)))
   })

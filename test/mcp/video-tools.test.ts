@@ -12,7 +12,7 @@ let started: StartedMcp
 
 afterEach(() => started.close())
 
-/** Stand-ins render in a few milliseconds unless they are told otherwise, and the gateway asks as often. */
+/** Starts MCP with videos. Stand-ins render in a few milliseconds by default, and the gateway polls as often. */
 function startVideos(settings: McpSettings = {}): Promise<StartedMcp> {
   return startMcp({
     ...settings,
@@ -87,7 +87,7 @@ test('get_video_task reads the record of a task', async () => {
   expect(structured).toMatchObject({ task_id: id, status: 'queued', model: BOAT.model })
 })
 
-test('wait_for_video hands the id back when the time is over, and the task goes on', async () => {
+test('returns the id from wait_for_video after the timeout, and the task continues', async () => {
   const clock = fakeClock()
   started = await startVideos({ sandbox: { videoPendingMs: 60_000 }, mcp: { clock } })
   const client = await started.connect()

@@ -44,7 +44,7 @@ function samplesIn(text: string): ReadonlyMap<string, string> {
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]))
 }
 
-/** A chat as observers are told of it. */
+/** Facts of a chat for observers. */
 const CHAT_FACTS = { requestId: 'r', endpoint: 'chat', startedAtMs: 0, header: () => undefined }
 const CHAT_END: RequestEnd = {
   ...{ endpoint: 'chat', outcome: 'completed', status: 200, code: undefined, accountId: 'a', keyId: 'k' },
@@ -275,7 +275,7 @@ describe('the metrics of a gateway', () => {
     expect([...samples.keys()].filter((name) => name.startsWith('signalbox_vendor_key_up'))).toEqual([])
   })
 
-  test('forget the gauges of a gateway that has closed, beside another one that goes on', async () => {
+  test('forget the gauges of a closed gateway while another one continues', async () => {
     const { metrics, chat, gateway } = await begin()
     await chat('one')
     const other = await startGateway({
@@ -300,11 +300,11 @@ describe('the metrics of a gateway', () => {
     expect(vendorsOf(none)).toEqual([])
     expect(Number(both.get('signalbox_retries_left'))).toBe(2 * Number(one.get('signalbox_retries_left')))
     expect(none.get('signalbox_retries_left')).toBe('0')
-    // What was counted stays.
+    // Counts are kept.
     expect(none.get(`signalbox_requests_total{endpoint="chat",${OPENAI},ending="completed",code=""}`)).toBe('1')
   })
 
-  test('keep the count of what is in progress when a caller leaves', async () => {
+  test('keep the count of requests in progress when a caller disconnects', async () => {
     const { metrics, post } = await begin()
     const controller = new AbortController()
     const ended = started?.nextEnded()

@@ -47,7 +47,7 @@ describe.skipIf(missingPromtool() !== undefined)('promtool', () => {
   })
 })
 
-/** What it prints. Throws, with what it found, where it finds a fault. */
+/** Returns the output of promtool. Throws with its message if it finds a fault. */
 function promtool(command: readonly string[], input = ''): string {
   return execFileSync('promtool', command, { cwd: root, input, encoding: 'utf8', stdio: 'pipe' })
 }

@@ -123,7 +123,7 @@ describe("the host's instrumentation of undici", () => {
   test.each([
     [true, false],
     [false, true],
-  ])('with hideFromVendors %s: a vendor sees a trace context: %s', async (hideFromVendors, isSeen) => {
+  ])('sends a trace context to a vendor with hideFromVendors %s: %s', async (hideFromVendors, isSeen) => {
     api.propagation.setGlobalPropagator(new W3CTraceContextPropagator())
     api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
     const exporter = new InMemorySpanExporter()

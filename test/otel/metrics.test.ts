@@ -22,7 +22,7 @@ afterEach(async () => {
   await started.close()
 })
 
-/** A gateway whose metrics are read by the SDK, only when it is told to. */
+/** Starts a gateway whose metrics the SDK reads on command. */
 async function begin(exporter: PushMetricExporter) {
   const metrics = prometheus()
   const producer: MetricProducer = otelMetrics(metrics)

@@ -169,7 +169,7 @@ describe('spans of a request', () => {
       })
   })
 
-  test('end for a caller who leaves, as no fault of anybody', async () => {
+  test('end without a fault when a caller disconnects', async () => {
     await begin()
     const controller = new AbortController()
     const ended = started.nextEnded()
@@ -235,7 +235,7 @@ describe('spans of a request', () => {
     expect(attempts[0]?.attributes).not.toHaveProperty(['gen_ai.usage.cache_write.input_tokens'])
   })
 
-  test('of the calls are left out on request', async () => {
+  test('omit the calls on request', async () => {
     await begin({ attempts: false })
     await started.ended(await chat('hello'))
 
@@ -248,7 +248,7 @@ describe('the trace context', () => {
     ['parent', TRACE_ID, PARENT_ID, []],
     ['link', undefined, undefined, [TRACE_ID]],
     ['ignore', undefined, undefined, []],
-  ] as const)('of a caller is taken as its %s', async (incoming, traceId, parentId, links) => {
+  ] as const)("uses the caller's context as its %s", async (incoming, traceId, parentId, links) => {
     await begin({ incoming })
     await started.ended(await chat('hello', {}, { traceparent: TRACEPARENT }))
     const { request, attempts } = finished()
@@ -260,7 +260,7 @@ describe('the trace context', () => {
     expect(attempts[0]?.spanContext().traceId).toBe(request.spanContext().traceId)
   })
 
-  test('of a span of the host wins over that of the caller', async () => {
+  test('prefers a span of the host to that of the caller', async () => {
     await begin()
     const span = tracerProvider.getTracer('host').startSpan('POST /ai')
     await api.context.with(trace.setSpan(api.context.active(), span), async () => {
@@ -301,7 +301,7 @@ describe('the trace context', () => {
 })
 
 describe('otel()', () => {
-  test('keeps nothing of a request where no SDK records, and continues a trace all the same where a propagator reads one', async () => {
+  test('stores nothing about a request if no SDK records, and still continues a trace if a propagator reads one', async () => {
     await begin()
     const observer = otel()
     const facts = { requestId: 'req_1', endpoint: 'chat', startedAtMs: 1_000 }

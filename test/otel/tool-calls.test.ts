@@ -110,7 +110,7 @@ describe('the span of a tool call', () => {
     expect(toolSpan().attributes['mcp.session.id']).toMatch(/^mcp_/)
   })
 
-  test('of a tool that asks no model stands alone', async () => {
+  test('has no children if the tool calls no model', async () => {
     await begin()
     await callTool(await started.connect(), 'list_models', {})
 
@@ -213,17 +213,20 @@ describe('the trace context of a tool call', () => {
     ['parent', MESSAGE_PARENT_ID, [TRACE_ID]],
     ['link', undefined, [TRACE_ID, MESSAGE_TRACE_ID]],
     ['ignore', undefined, []],
-  ] as const)('in the message goes before that of the HTTP request, as its %s', async (incoming, parentId, links) => {
-    await begin({ incoming })
-    const client = await started.connect({ headers: { traceparent: TRACEPARENT } })
-    await client.callTool({ name: 'get_balance', arguments: {}, _meta: { traceparent: MESSAGE_TRACEPARENT } })
-    const tool = toolSpan()
+  ] as const)(
+    'prefers the context in the message to that of the HTTP request, as its %s',
+    async (incoming, parentId, links) => {
+      await begin({ incoming })
+      const client = await started.connect({ headers: { traceparent: TRACEPARENT } })
+      await client.callTool({ name: 'get_balance', arguments: {}, _meta: { traceparent: MESSAGE_TRACEPARENT } })
+      const tool = toolSpan()
 
-    expect(parentOf(tool)).toBe(parentId)
-    expect(tool.links.map(({ context }) => context.traceId)).toEqual(links)
-  })
+      expect(parentOf(tool)).toBe(parentId)
+      expect(tool.links.map(({ context }) => context.traceId)).toEqual(links)
+    },
+  )
 
-  test('in neither is the span of the host, and the request is within the tool call all the same', async () => {
+  test('is the span of the host if neither has one, and the request is still within the tool call', async () => {
     await begin()
     const host = tracerProvider.getTracer('host').startSpan('POST /mcp')
     const answer = await api.context.with(trace.setSpan(api.context.active(), host), () => postToolCall())
@@ -237,7 +240,7 @@ describe('the trace context of a tool call', () => {
     expect(parentOf(request)).toBe(tool.spanContext().spanId)
   })
 
-  test('in a message that is no trace context counts as none', async () => {
+  test('is ignored in a message if it is malformed', async () => {
     await begin()
     const client = await started.connect()
     for (const traceparent of ['garbage', 7, `00-${'0'.repeat(32)}-${PARENT_ID}-01`])

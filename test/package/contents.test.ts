@@ -164,7 +164,7 @@ function isEntry(file: string): boolean {
   return /^dist\/[a-z]+\.(?:c?js|d\.c?ts)$/.test(file)
 }
 
-/** A chunk's name as imports write it; declarations import each other under the name of the code beside them. */
+/** Returns a chunk's name in imports. Declarations import each other under the name of the code next to them. */
 function importedName(file: string): string {
   return file.replace('dist/', './').replace(/\.d\.(c?)ts$/, '.$1js')
 }

@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '../..')
 
 const PEERS = ['@modelcontextprotocol/server@2', '@opentelemetry/api@1']
 
-/** What the tests of this folder look at. */
+/** Package that the tests of this folder examine. */
 interface Packed {
   /** The tarball that would be published. */
   readonly tarball: string

@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../..')
 const bin = (name: string) => join(root, 'node_modules/.bin', name)
 const { tarball, project } = inject('packed')
 
-/** What attw prints as JSON, as far as it is read here. */
+/** Parts of attw's JSON output that are read here. */
 interface Report {
   readonly analysis: {
     readonly problems: readonly { readonly kind: string; readonly resolutionKind?: string }[]

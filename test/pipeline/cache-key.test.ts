@@ -80,7 +80,7 @@ test('the key changes with each part', () => {
   expect(new Set(changes.map((change) => keyOf(BODY, change))).size).toBe(changes.length)
 })
 
-test('the order of members does not count, what stands inside them does', () => {
+test('ignores the order of members, but not their content', () => {
   const reordered = '{"temperature":0, "messages":[{"role":"user","content":"hi"}],"model":"chat-1"}'
   const respaced = '{"model":"chat-1","messages":[{"role":"user", "content":"hi"}],"temperature":0}'
 
@@ -93,7 +93,7 @@ test('values that move from one member to its neighbour make another key', () =>
   expect(keyOf('{"model":"m","ab":1}')).not.toBe(keyOf('{"model":"m","a":1}'))
 })
 
-test('a body that is no object has no key', () => {
+test('has no key for a body that is not an object', () => {
   expect(keyOf('[1]')).toBeUndefined()
   expect(keyOf('{"model":"m"')).toBeUndefined()
 })

@@ -6,7 +6,7 @@ import type { AttemptFailure } from '../../src/pipeline/error-classification.ts'
 import { abandonedUsage } from '../../src/pipeline/failed-usage.ts'
 import type { PipelineContext } from '../../src/pipeline/pipeline-context.ts'
 
-/** What a caller pays who left a call that its vendor had begun. */
+/** Charge of a caller that disconnected from a call that its vendor had begun. */
 function charged(
   estimate: Usage,
   failure: Partial<AttemptFailure>,
@@ -30,7 +30,7 @@ function charged(
   return abandonedUsage(context, call, last, { reasonsUnseen, isMaking })
 }
 
-describe('a caller who left', () => {
+describe('a disconnected caller', () => {
   test('pays for a batch of which parts were answered what they report, at least the whole prompt', () => {
     const parts = (inputTokens: number) => ({ billedUsage: { inputTokens }, isPartDone: true })
 

@@ -14,7 +14,7 @@ let started: StartedGateway | undefined
 
 afterEach(() => started?.close())
 
-/** A store that charges the same for each call, and loses the answers of so many settlements. */
+/** Store that charges the same for each call, and loses the answers of `losses` settlements. */
 function losing(inner: GatewayStore, losses: number): GatewayStore {
   let left = losses
   const settle: GatewayStore['ledger']['settle'] = async (settlement, nowMs) => {
@@ -27,7 +27,7 @@ function losing(inner: GatewayStore, losses: number): GatewayStore {
 }
 
 test.each([0, 1, 2])(
-  'what a charge has passed and left owed is told once when %d answers of its settlement are lost',
+  'reports thresholds and debt of a charge once if %d answers of its settlement are lost',
   async (losses) => {
     const clock = fakeClock()
     const store = losing(sqliteStore({ path: ':memory:' }), losses)

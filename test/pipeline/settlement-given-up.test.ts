@@ -74,7 +74,7 @@ beforeEach(async () => {
 
 afterEach(() => started.close())
 
-/** What a chat costs whose settlement arrives. */
+/** Cost of a chat whose settlement arrives. */
 async function cost(): Promise<bigint> {
   const before = (await account())?.balance ?? 0n
   expect((await started.post('/v1/chat/completions', CHAT)).status).toBe(200)
@@ -96,7 +96,7 @@ test('a settlement that comes after its hold has expired is charged against the 
   expect(givenUp()).toEqual([])
 })
 
-describe('a settlement that is given up is told with its hold, its account and its amount', () => {
+describe('reports a settlement that is given up with its hold, its account and its amount', () => {
   test('when the store stays away until the hold has expired', async () => {
     const amount = await cost()
     ledgerState = 'down'
@@ -127,7 +127,7 @@ describe('a settlement that is given up is told with its hold, its account and i
     expect(await account()).toMatchObject({ balance: CREDIT - amount, held: 0n })
   })
 
-  test('when an operator had voided the hold before the store took it', async () => {
+  test('when an operator had voided the hold before the store saved it', async () => {
     const amount = await cost()
     ledgerState = 'down'
     const answer = await started.post('/v1/chat/completions', CHAT)
@@ -158,7 +158,7 @@ describe('a settlement that is given up is told with its hold, its account and i
     expect((await account())?.held).toBeGreaterThan(0n)
   })
 
-  test('and with 0 when nothing was to be charged', async () => {
+  test('reports 0 when nothing was to be charged', async () => {
     ledgerState = 'down'
     await started.post('/v1/chat/completions', chatBody('chat-relayed', '[[fault:status=400]]'))
     await pass(HOLD_TTL_MS + 60_000, 5_000)
@@ -181,7 +181,7 @@ test('a settlement that arrives late, or whose acknowledgement was lost, is not 
 })
 
 describe('what is given up of the submission of a video', () => {
-  test('is told with the money that was held for it', async () => {
+  test('is reported with the money that was held for it', async () => {
     const failing = new FailingStore()
     const bench = await taskBench({ store: failing.store })
     failing.failAt('note the submission', 'refuse', Number.POSITIVE_INFINITY)
@@ -195,7 +195,7 @@ describe('what is given up of the submission of a video', () => {
     ])
   })
 
-  test('is told with 0 when it was to be undone', async () => {
+  test('is reported with 0 if it was to be undone', async () => {
     const failing = new FailingStore()
     const bench = await taskBench({ store: failing.store })
     failing.failAt('undo the submission', 'refuse', Number.POSITIVE_INFINITY)

@@ -32,7 +32,7 @@ test('the 10,001st settlement that waits is given up at once, and the others go 
   expect(settled).toBe(10_000)
 })
 
-test('all whose time is over are given up in one turn, though the store answers none of them', async () => {
+test('gives up all expired settlements in one turn, though the store answers none of them', async () => {
   const { clock, retries, told, add } = waitingRoom()
   for (const name of ['first', 'second', 'third']) add(name, down, 1_000)
   add('fourth', down, 60_000)
@@ -48,7 +48,7 @@ test('all whose time is over are given up in one turn, though the store answers 
   expect(retries.size).toBe(1)
 })
 
-test('one whose time is over is tried once more when the store is back, before anybody frees its hold', async () => {
+test('retries an expired settlement when the store is back, before anybody frees its hold', async () => {
   const { clock, retries, told, add } = waitingRoom()
   let settled = 0
   add('late', () => settled++, 1_000)

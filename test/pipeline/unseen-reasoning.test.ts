@@ -4,7 +4,7 @@ import { estimatedUsage } from '../../src/pipeline/usage-estimate.ts'
 
 const MODELS = [{ id: 'thinker' }, { id: 'other' }]
 
-/** Sizes of a model whose reports told so many tokens of reasoning. */
+/** Sizes of a model whose reports contained these numbers of reasoning tokens. */
 function told(...tokens: readonly number[]): TokenSizes {
   const sizes = new TokenSizes()
   for (const each of tokens) sizes.noteReasoning('thinker', each)

@@ -50,7 +50,7 @@ describe('what is charged for an answer that was cut', () => {
 })
 
 describe('counts of usage', () => {
-  test('of two the greater of each is taken, whichever has it', () => {
+  test('combine the greater of each of two reports, whichever has it', () => {
     expect(mostUsage({ inputTokens: 5, reasoningTokens: 1 }, { inputTokens: 3, outputTokens: 4 })).toStrictEqual({
       inputTokens: 5,
       reasoningTokens: 1,
@@ -67,7 +67,7 @@ describe('counts of usage', () => {
     expect(usagePart({ inputTokens: undefined } as unknown as Usage, 0.5)).toStrictEqual({ inputTokens: 0 })
   })
 
-  test('of pictures that were left are those that came as reported, and the others as held for', () => {
+  test('count the received images of a disconnected stream as reported, and the others as held', () => {
     const held = { images: 4, outputTokens: 400 }
 
     expect(abandonedPictures(held, { images: 1, outputTokens: 90 })).toEqual({ images: 4, outputTokens: 390 })
@@ -87,7 +87,7 @@ describe('a report', () => {
     })
   })
 
-  test('of sound lacks nothing where it tells tokens or seconds', () => {
+  test('is complete for audio if it contains tokens or seconds', () => {
     const estimated = { inputTokens: 9, audioSeconds: 2, outputTokens: 3 }
 
     expect(chargeableUsage({ inputTokens: 7, outputTokens: 1 }, bounds, estimated).replaced).toEqual([])

@@ -24,7 +24,7 @@ function failing(times: number, nowMs: number, from: CircuitState = CLOSED): Cir
   return health
 }
 
-/** Fails the probe of every ejection so far; gives the lengths of the ejections, in milliseconds. */
+/** Fails the probe of every ejection so far, and returns the lengths of the ejections, in milliseconds. */
 function lengthsOfEjections(count: number): number[] {
   let nowMs = T
   let health = failing(FAILURES_TO_OPEN, nowMs)

@@ -83,7 +83,7 @@ const situations = fc.record({
 })
 
 describe('whatever the state', () => {
-  test('no ejected candidate is asked while another is healthy', () => {
+  test('excludes ejected candidates while another is healthy', () => {
     fc.assert(
       fc.property(someCandidates, situations, (candidates, situation) => {
         const chosen = choose(candidates, situation)
@@ -129,13 +129,13 @@ describe('whatever the state', () => {
   })
 })
 
-test('the model asked for goes before its fallbacks, even when it has no room', () => {
+test('prefers the requested model to its fallbacks, even if it has no room', () => {
   const asked = new Stand({ hasRoom: false })
 
   expect(choose([asked, new Stand({ model: 'fallback' })])).toEqual([asked])
 })
 
-test('a fallback goes first when the model asked for is ejected', () => {
+test('prefers a fallback if the requested model is ejected', () => {
   const fallback = new Stand({ model: 'fallback' })
 
   expect(choose([new Stand({ state: 'open' }), fallback])).toEqual([fallback])
@@ -153,7 +153,7 @@ test('among vendors without room the priority counts again', () => {
   expect(choose([first, new Stand({ vendor: 'two', priority: 1, hasRoom: false })])).toEqual([first])
 })
 
-test("after a key's failure another key of its vendor goes first, after a vendor's failure another vendor", () => {
+test("prefers another key of the vendor after a key's failure, and another vendor after a vendor's failure", () => {
   const sameVendor = new Stand({ vendor: 'one' })
   const otherVendor = new Stand({ vendor: 'two' })
   const after = (isOfKey: boolean): readonly Stand[] =>
@@ -176,7 +176,7 @@ test('when all are ejected, the least recently used one is asked', () => {
   expect(choose([new Stand({ state: 'open', lastTurn: 7 }), stale])).toEqual([stale])
 })
 
-test('the vendor that made the reasoning in a request goes first, over priorities', () => {
+test('prefers the vendor that created the reasoning in a request, over priorities', () => {
   const author = new Stand({ vendor: 'two', priority: 1 })
 
   expect(choose([new Stand({}), author], { ownsReasoning: ({ vendor }) => vendor.id === 'two' })).toEqual([author])

@@ -28,7 +28,7 @@ describe('the candidates of a model', () => {
     expect(named(candidatesOf({}))).toEqual(['public one/up a 0.75', 'public one/up b 0.25'])
   })
 
-  test('with routes are those alone, the smallest priority first, and a route shares its weight among its keys', () => {
+  test('are its routes if it has any, the smallest priority first, and a route shares its weight among its keys', () => {
     const routes = [
       { vendor: 'two', upstream: 'other', priority: 1 },
       { vendor: 'one', weight: 4 },
@@ -74,7 +74,7 @@ describe('routes in a catalog', () => {
   })
 
   test.each([[{ weight: 0 }], [{ weight: Number.NaN }], [{ priority: -1 }], [{ priority: 0.5 }]])(
-    'with %j are refused in code as well',
+    'are also rejected in code with %j',
     (member) => {
       expect(() => defineModel({ ...ROW, routes: [{ vendor: 'one', ...member }] })).toThrow(RangeError)
     },
@@ -134,7 +134,7 @@ describe('the probe of a half-open circuit', () => {
     expect(candidate!.circuitAt(1_600)).toBe('half-open')
   })
 
-  test('of a key stays the only one when another model behind it is busy', () => {
+  test('keeps the probe of a key the only one when another of its models is busy', () => {
     const table = new RouteTable([vendor('one', ['a'])])
     const candidateOf = (id: string) => table.candidatesOf(defineModel({ ...ROW, id }), 'video', {})[0]
     const model = candidateOf('public')

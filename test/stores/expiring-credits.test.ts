@@ -27,7 +27,7 @@ describe('what is spent of credits that expire', () => {
     [4n, 100, [['late', 4n]]],
     [4n, 200, []],
     [0n, 50, []],
-  ] as const)('of %d at %d goes from the one that expires first', (amount, atMs, takes) => {
+  ] as const)('spends %d at %d from the one that expires first', (amount, atMs, takes) => {
     expect(spendCredits([EARLY, LATE], amount, atMs)).toEqual(
       takes.map(([creditId, taken]) => ({ creditId, amount: taken })),
     )
@@ -79,7 +79,7 @@ describe('what of a balance has expired', () => {
 
     expireCredits([EARLY, LATE], { nowMs: 300, account: { balance: 20n, held: 0n }, heldBefore })
     expect(asked).toEqual([])
-    // What is held stays in the first credit.
+    // Held money stays in the first credit.
     expireCredits([EARLY, LATE], { nowMs: 300, account: { balance: 20n, held: 10n }, heldBefore })
     expect(asked).toEqual([100])
   })

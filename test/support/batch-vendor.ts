@@ -35,7 +35,7 @@ export interface BatchVendor {
   readonly largestUpload: number
   /** Says how a call is answered otherwise than by itself: `true` if it was. */
   intercept: ((call: VendorCall, response: ServerResponse) => boolean) | undefined
-  /** Are batches done as soon as they are created? */
+  /** Whether batches end immediately after their creation. */
   isInstant: boolean
   /** The requests of a batch. */
   linesOf(batch: VendorBatch): VendorLine[]

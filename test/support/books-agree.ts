@@ -21,7 +21,7 @@ export async function expectBooksAgree(store: GatewayStore, accountId: string): 
   if (usage === undefined) throw new TypeError('the store keeps no usage')
   const lines = await linesOf(store, accountId)
   const records = await recordsOf(store, accountId)
-  // Of PostgreSQL a transaction of somebody else may hold the sums back for a moment.
+  // In PostgreSQL, a transaction of another client may delay the sums for a moment.
   await expect
     .poll(async () => (await usage.rollUp(PAGE, END_MS)).asOfMs, { timeout: 20_000, interval: 5 })
     .toBe(END_MS)

@@ -7,8 +7,8 @@ import { afterAll, beforeAll } from 'vitest'
 const ROOT = join(import.meta.dirname, '../..')
 
 /**
- * Bundles TypeScript programs once for a test file; the result starts one, by its name without ending, as often as asked. What
- * still runs is killed at the end.
+ * Bundles TypeScript programs once for a test file. The returned function starts one, by its name without extension. Processes that
+ * still run are killed at the end.
  * @param files Absolute paths.
  */
 export function bundledPrograms(

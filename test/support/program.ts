@@ -7,7 +7,7 @@ import { build } from 'tsup'
 
 const root = join(import.meta.dirname, '../..')
 
-/** A process of its own that runs a program of ours and talks with the test by messages, which may hold bigints. */
+/** Separate process that runs a test program and exchanges messages with the test, which may contain bigints. */
 export interface Program {
   readonly child: ChildProcess
   /** The next message of the program. Rejected when it ends before it sends one. */

@@ -7,7 +7,7 @@ export interface RawCaller {
   received(text: string): Promise<string>
   /** Everything received, once the other side has closed. */
   readonly closed: Promise<string>
-  /** Cuts the connection; gives the moment, in Unix milliseconds. */
+  /** Cuts the connection, and returns the time in Unix milliseconds. */
   leave(): number
 }
 

@@ -16,7 +16,7 @@ export function nginxFolder(): string | undefined {
   return folderOfProgram('nginx', ['/usr/sbin', '/usr/local/sbin'])
 }
 
-/** Starts one on a free port. @param http what stands in its `http` block, made for the port. */
+/** Starts nginx on a free port. @param http Returns the content of its `http` block for the port. */
 export async function startNginx(http: (port: number) => string): Promise<StartedNginx> {
   const programs = nginxFolder()
   if (programs === undefined) throw new Error('there is no nginx on this machine')

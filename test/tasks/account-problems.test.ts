@@ -10,7 +10,7 @@ const ARREARS = { code: 'Arrearage', message: 'Access denied, please make sure y
 let started: StartedGateway
 afterEach(() => started.close())
 
-test("a video that fails because of the operator's account says so to the operator, and nothing of it to its owner", async () => {
+test("reports a video that fails because of the operator's account to the operator, and none of the details to its owner", async () => {
   const vendor = await listen((request, response) => {
     const status = request.method === 'POST' ? { task_status: 'PENDING' } : { task_status: 'FAILED', ...ARREARS }
     request.resume()

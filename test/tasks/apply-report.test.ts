@@ -131,7 +131,7 @@ describe('the end of a task', () => {
     expect(outcome.task).toMatchObject({ state: 'failed', details: { error } })
   })
 
-  test('usage that a vendor reports of a task that it did not complete is told, and not charged', () => {
+  test('reports usage of a task that the vendor did not complete, and does not charge it', () => {
     for (const status of ['failed', 'cancelled'] as const) {
       const { change, ended } = applyReport(task(), report({ status, billed: { videoSeconds: 2 } }), FACTS)
       const nothing = applyReport(task(), report({ status, billed: { videoSeconds: 0 } }), FACTS)
@@ -163,7 +163,7 @@ describe('the end of a task', () => {
     expect(third.ended?.unbilled).toEqual({ usage: task().details.heldUsage, isEstimated: true })
   })
 
-  test('a report in between makes the count of unknown ones begin anew', () => {
+  test('restarts the count of unknown reports after another report', () => {
     const unknown = report({ status: 'unknown' })
     const second = applyReport(applyReport(task(), unknown, FACTS).task, unknown, FACTS)
     const running = applyReport(second.task, report({ status: 'in_progress' }), FACTS)

@@ -29,7 +29,7 @@ test('a gateway that closes gives up questions that are not answered, and the ne
   await closed
 })
 
-test('a gateway that closes waits no longer than it was told, also where the clock is set back meanwhile', async () => {
+test('waits no longer than the drain time when it closes, even if the clock is set back in the meantime', async () => {
   const hanging = { name: 'hanging', request: () => undefined, close: () => new Promise<void>(() => undefined) }
   bench = await taskBench({ hooks: [hanging] })
   bench.sandbox.fault({ kind: 'hang', vendor: 'dashscope', operation: 'video-task' })

@@ -101,7 +101,7 @@ test('a caller who stops reading stops the transfer from the vendor, and does no
   expect(wasWhole).toBe(false)
 })
 
-test('what is neither video nor sound is no page at the address of the gateway', async () => {
+test('serves content other than video or audio not as a page of the gateway', async () => {
   const types: (string | null)[] = []
   for (fileType of ['video/mp4; codecs=avc1', 'image/png', 'TEXT/html; charset=utf-8', 'image/svg+xml', undefined]) {
     const response = await fetch(`${started.url}/v1/videos/generations/task_made/content`, {
@@ -115,7 +115,7 @@ test('what is neither video nor sound is no page at the address of the gateway',
   expect(types).toEqual(['video/mp4; codecs=avc1', 'image/png', ...Array(3).fill('application/octet-stream')])
 })
 
-test('a caller who leaves ends the transfer from the vendor', async () => {
+test('ends the transfer from the vendor when the caller disconnects', async () => {
   const response = await stalledDownload()
 
   response.destroy()
@@ -123,7 +123,7 @@ test('a caller who leaves ends the transfer from the vendor', async () => {
   expect(await cutOff).toBe(false)
 })
 
-test('a part behind the end is 416, and no fault of the vendor', async () => {
+test('answers a range after the end with 416, without a fault of the vendor', async () => {
   const headers = { authorization: `Bearer ${TEST_KEY}`, range: BEHIND_THE_END }
   const answer = await fetch(`${started.url}/v1/videos/generations/task_made/content`, { headers })
 

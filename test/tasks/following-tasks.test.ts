@@ -31,7 +31,7 @@ describe('a task that the vendor does not know', () => {
   })
 })
 
-describe('what is no verdict changes nothing', () => {
+describe('an inconclusive answer changes nothing', () => {
   const noVerdicts = [
     ['no connection', { kind: 'refuse' }],
     ['a connection that breaks', { kind: 'reset' }],
@@ -58,7 +58,7 @@ describe('what is no verdict changes nothing', () => {
       bench.sandbox.fault({ ...fault, vendor: 'dashscope', operation: 'video-task', times: 3 })
       const id = await bench.submit('a boat')
 
-      // Three questions go wrong, each after its time-out where there is one: at 15, 30 and 60 seconds, or later.
+      // Three polls fail, each after its timeout if there is one: at 15, 30 and 60 seconds, or later.
       for (let count = 0; count < 30 && bench.polls() < 3; count++) await bench.pass(10_000)
       const meanwhile = await bench.account()
       const asked = bench.polls()
@@ -85,7 +85,7 @@ describe('what is no verdict changes nothing', () => {
   })
 })
 
-describe('how often the vendor is asked', () => {
+describe('how often the vendor is polled', () => {
   test('a poll that fails late in a long rendering is made again after one interval, each time', async () => {
     bench = await taskBench()
     const id = await bench.submit('[[video:stuck]] a boat')
@@ -177,7 +177,7 @@ describe('how often the vendor is asked', () => {
     expect(bench.polls()).toBe(100)
   })
 
-  test('tasks whose time is over all at once are asked about within the vendor’s limit, and none that was made goes uncharged', async () => {
+  test('polls tasks that expire at the same time within the vendor’s limit, and charges every completed one', async () => {
     bench = await taskBench({ taskDeadlineMs: 60_000, taskPollIntervalMs: 3_600_000 })
     for (let count = 0; count < 60; count++) await bench.submit('a boat')
 
@@ -217,7 +217,7 @@ describe('a vendor’s key that is taken out of the configuration', () => {
     const id = await bench.submit('a boat')
     await bench.close()
     const transport = bench.sandbox.transport()
-    // The vendor takes both keys for the same account.
+    // The vendor treats both keys as the same account.
     const sameAccount: Transport = {
       ...transport,
       send: (request, handler) =>
@@ -237,7 +237,7 @@ describe('a vendor’s key that is taken out of the configuration', () => {
     expect(bench.events.filter((event) => 'code' in event && event.code === 'task-key-missing')).toEqual([])
   })
 
-  test('leaves its tasks as they are where the other key does not see them, and the operator is told', async () => {
+  test('leaves its tasks unchanged if the other key does not see them, and notifies the operator', async () => {
     bench = await taskBench()
     const id = await bench.submit('a boat')
     await bench.close()
@@ -254,7 +254,7 @@ describe('a vendor’s key that is taken out of the configuration', () => {
     expect(told).toEqual([expect.objectContaining({ type: 'configuration-warning' })])
   })
 
-  test('leaves its tasks as they are until it comes back where the vendor has none, and the operator is told', async () => {
+  test('leaves its tasks unchanged until it comes back if the vendor has no other key, and notifies the operator', async () => {
     bench = await taskBench()
     const id = await bench.submit('a boat')
     await bench.close()

@@ -3,7 +3,7 @@ import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { TaskRecord } from '../../src/stores/task-store.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 
-/** Of 1,000 tasks one in 250 is a video, the newest of which is `task_0003`. */
+/** Number of tasks. Every 250th task is a video, and `task_0003` is the newest video. */
 const TASKS = 1_000
 const NOW_MS = Date.now()
 const VIDEOS = ['task_0003', 'task_0002', 'task_0001', 'task_0000']

@@ -158,7 +158,7 @@ describe('a batch at the vendor', () => {
     expect(unbilled(started).length).toBe(1)
   })
 
-  test('has an answer that cannot be read told by the process that keeps its outcome', async () => {
+  test('reports an unreadable answer from the process that stores its outcome', async () => {
     const memory = memoryStore()
     const batches = memory.batches!
     const add: typeof batches.add = async (id, outcome, expiresAtMs) => {
@@ -195,33 +195,30 @@ describe('a batch at the vendor', () => {
   test.each([
     ['cannot be searched', undefined],
     ['lists more than is read', { read: () => ({ after: 'batch_of_another' }) }],
-  ])(
-    'whose creation got no answer, at a vendor that %s, ends with errors and is not paid twice',
-    async (_, changed) => {
-      const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
-      const { search, ...others } = own.batches!
-      const batches = changed === undefined ? others : { ...others, search: { ...search!, ...changed } }
-      const clock = new AdvancedClock()
-      const started = await start({ clock, vendors: [{ ...own, batches }] })
-      const { client, taskEnded, account } = started
-      vendor.intercept = (call, response) => {
-        if (call !== 'POST /v1/batches') return false
-        clock.offsetMs = 70_000
-        response.destroy()
-        return true
-      }
-      const created = await submit(client, [line(1), line(2)])
-      await taskEnded(created.id)
+  ])('ends with errors and is not paid twice if its creation got no answer at a vendor that %s', async (_, changed) => {
+    const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
+    const { search, ...others } = own.batches!
+    const batches = changed === undefined ? others : { ...others, search: { ...search!, ...changed } }
+    const clock = new AdvancedClock()
+    const started = await start({ clock, vendors: [{ ...own, batches }] })
+    const { client, taskEnded, account } = started
+    vendor.intercept = (call, response) => {
+      if (call !== 'POST /v1/batches') return false
+      clock.offsetMs = 70_000
+      response.destroy()
+      return true
+    }
+    const created = await submit(client, [line(1), line(2)])
+    await taskEnded(created.id)
 
-      expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 0, failed: 2 } })
-      expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
-      expect(singleCalls()).toBe(0)
-      expect(await account()).toEqual({ balance: CREDIT, held: 0n })
-      expect(unbilled(started)).toEqual([AS_HELD, AS_HELD])
-    },
-  )
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 0, failed: 2 } })
+    expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
+    expect(singleCalls()).toBe(0)
+    expect(await account()).toEqual({ balance: CREDIT, held: 0n })
+    expect(unbilled(started)).toEqual([AS_HELD, AS_HELD])
+  })
 
-  test('whose creation is lost has every request told once, also where the store fails and the vendor lists it later', async () => {
+  test('reports every request once if its creation is lost, also if the store fails and the vendor lists it later', async () => {
     const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
     const clock = new AdvancedClock()
     let kept = 0
@@ -252,7 +249,7 @@ describe('a batch at the vendor', () => {
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('whose creation got no answer is not created again with a key of another account', async () => {
+  test('is not created again with a key of another account if its creation got no answer', async () => {
     const store = memoryStore()
     const clock = new AdvancedClock()
     const first = await start({ store, clock })
@@ -273,7 +270,7 @@ describe('a batch at the vendor', () => {
     expect(unbilled(next)).toEqual([AS_HELD])
   })
 
-  test('that is cancelled through a process that does not run it any more ends where it runs, and is charged', async () => {
+  test('ends where it runs, and is charged, if another process cancels it', async () => {
     const store = memoryStore()
     const clock = new StoppedClock()
     const first = await start({ store, clock })
@@ -330,7 +327,7 @@ describe('a batch at the vendor', () => {
     expect(answers).toBe(2)
   })
 
-  test('of a model that is gone when its results come is told, and costs nothing', async () => {
+  test('is reported and costs nothing if its model is gone when its results arrive', async () => {
     const store = memoryStore()
     const first = await start({ store })
     const created = await submit(first.client, [line(1), line(2, 'fail')])
@@ -349,7 +346,7 @@ describe('a batch at the vendor', () => {
     expect(unbilled(next)).toEqual([AS_HELD])
   })
 
-  test('whose outcomes a store did not take has each of them once', async () => {
+  test('stores each outcome once if a store did not save some', async () => {
     const clock = new AdvancedClock()
     let faults = 3
     const store = faultyStore(clock, { outcome: () => faults-- > 0 })
@@ -367,7 +364,7 @@ describe('a batch at the vendor', () => {
     expect(await account()).toEqual({ balance: CREDIT - 5n * LINE_COST, held: 0n })
   })
 
-  test('whose results break off is read again', async () => {
+  test('reads results again if they break off', async () => {
     const { client, taskEnded, account } = await start()
     let downloads = 0
     vendor.intercept = (call, response) => {

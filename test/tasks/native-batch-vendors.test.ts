@@ -125,7 +125,7 @@ describe.each(VENDORS)('a batch at %s', (vendor, model) => {
     expect(await account()).toEqual({ balance: CREDIT - BigInt(answers.length) * LINE_COST, held: 0n })
   })
 
-  test('that the vendor let expire ends so, charged for what was answered', async () => {
+  test('ends as expired if the vendor let it expire, and charges the answered requests', async () => {
     const { client, taskEnded, account } = await start(QUICK)
     const { id } = await submit(client, model, ['Say one', 'Say two [[batch:expired]]'])
     await taskEnded(id)

@@ -98,7 +98,7 @@ describe('a batch at the vendor', () => {
     expect(await account()).toEqual({ balance: CREDIT - 2n * LINE_COST, held: 0n })
   })
 
-  test('does not count against the limits of its caller, and tells no circuit', async () => {
+  test('does not count against the limits of its caller, and affects no circuit', async () => {
     const { client, taskEnded, events } = await start({ limits: { requestsPerMinute: 20, tokensPerMinute: 200 } })
     vendor.isInstant = true
     const created = await submit(
@@ -173,7 +173,7 @@ describe('a batch at the vendor', () => {
     expect(await account()).toEqual({ balance: CREDIT - 2n * LINE_COST, held: 0n })
   })
 
-  test('is asked to end when its time is over, and what it made is kept', async () => {
+  test('is cancelled at the vendor when it has expired, and its results are kept', async () => {
     const clock = new AdvancedClock()
     const { client, taskEnded } = await start({ clock })
     const created = await submit(client, [line(1), line(2)])
@@ -189,7 +189,7 @@ describe('a batch at the vendor', () => {
     })
   })
 
-  test('that its vendor does not end is given up, and what may be billed is told', async () => {
+  test('is given up if its vendor does not end it, and what may be billed is reported', async () => {
     const clock = new AdvancedClock()
     const started = await start({ clock })
     const { client, taskEnded, account } = started
@@ -211,7 +211,7 @@ describe('a batch at the vendor', () => {
     expect(unbilled(started)).toEqual([{ ...AS_HELD, outputTokens: 2 * AS_HELD.outputTokens }])
   })
 
-  test('that is given up is told once where the store does not take its end at the first try', async () => {
+  test('reports a given-up batch once if the store does not save its end at the first try', async () => {
     const clock = new AdvancedClock()
     let ends = 0
     const store = faultyStore(clock, { end: () => ends++ === 0 })
@@ -227,7 +227,7 @@ describe('a batch at the vendor', () => {
   test.each([
     ['the upload', 'POST /v1/files'],
     ['the creation', 'POST /v1/batches'],
-  ])('that refuses %s gets the requests as ordinary calls', async (_, refused) => {
+  ])('sends the requests as ordinary calls if the vendor refuses %s', async (_, refused) => {
     const { client, taskEnded, account, logged } = await start()
     vendor.intercept = (call, response) => {
       if (call !== refused) return false
@@ -246,11 +246,11 @@ describe('a batch at the vendor', () => {
     expect(vendor.files.size).toBe(0)
     expect(await account()).toEqual({ balance: CREDIT - 2n * LINE_COST, held: 0n })
     expect(logged.map(([text]) => text)).toContain(
-      'a vendor does not take a batch; its requests are sent as ordinary calls',
+      'a vendor does not accept a batch; its requests are sent as ordinary calls',
     )
   })
 
-  test('of which the vendor makes nothing is made of ordinary calls', async () => {
+  test('sends ordinary calls if the vendor fails the batch', async () => {
     const { client, taskEnded } = await start()
     const created = await submit(client, [line(1), line(2)])
     vendor.end(await atVendor(), 'failed')
@@ -261,9 +261,9 @@ describe('a batch at the vendor', () => {
     expect(vendor.files.size).toBe(0)
   })
 
-  test('whose creation got no answer is found by its name and not created again', async () => {
+  test('is found by its name and not created again if its creation got no answer', async () => {
     const { client, taskEnded } = await start()
-    // Others of the operator's, so that it stands on a later page.
+    // Other batches of the operator, so that this one is on a later page.
     for (let other = 0; other < 5; other++)
       vendor.batches.set(`batch_other${other}`, {
         id: `batch_other${other}`,

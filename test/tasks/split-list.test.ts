@@ -7,7 +7,7 @@ interface Split {
   readonly rest: string
 }
 
-/** Splits a text that arrives in pieces of so many bytes. */
+/** Splits a text that arrives in chunks of `pieceBytes` bytes. */
 function split(text: string, pieceBytes: number, maxItemBytes = 1_000): Split {
   const splitter = new ListSplitter({ member: 'requests', maxItemBytes, maxRestBytes: 1_000 })
   const bytes = Buffer.from(text)
@@ -18,7 +18,7 @@ function split(text: string, pieceBytes: number, maxItemBytes = 1_000): Split {
   return { items, rest: Buffer.from(splitter.rest()).toString() }
 }
 
-/** The same by way of parsing everything; undefined: the text is no JSON. */
+/** Returns the result of parsing the whole text, or `undefined` if it is not JSON. */
 function parsed(text: string): { items: unknown; rest: unknown } | undefined {
   try {
     const value = JSON.parse(text) as Record<string, unknown>
@@ -109,7 +109,7 @@ describe('a list that is split while it arrives', () => {
     expect(split(`{"requests":[1,${long},2]}`, 8, 20).items).toEqual(['1', 'too long', '2'])
   })
 
-  test('refuses much beside the list', () => {
+  test('rejects too much content outside of the list', () => {
     expect(() => split(JSON.stringify({ a: 'x'.repeat(1_000), requests: [] }), 64)).toThrow('may have 1000 bytes')
   })
 })

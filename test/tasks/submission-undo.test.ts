@@ -15,7 +15,7 @@ function submissions(): number {
   return bench.sandbox.requests.filter(({ method }) => method === 'POST').length
 }
 
-/** A store whose first reservation times out for the gateway, and is made all the same when `arrive` is called. */
+/** Store whose first reservation times out for the gateway, and still succeeds when `arrive` is called. */
 function tardy(inner: GatewayStore): { readonly store: GatewayStore; arrive(): Promise<void> } {
   let late: (() => unknown) | undefined
   const ledger: GatewayStore['ledger'] = {
@@ -34,7 +34,7 @@ function tardy(inner: GatewayStore): { readonly store: GatewayStore; arrive(): P
   }
 }
 
-test('a hold that a store makes only after the gateway has stopped waiting for it is undone all the same', async () => {
+test('still undoes a hold that a store creates only after the gateway has stopped waiting for it', async () => {
   const inner = memoryStore()
   const { store, arrive } = tardy(inner)
   bench = await taskBench({ store })

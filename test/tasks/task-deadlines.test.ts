@@ -33,7 +33,7 @@ function forgetful(store: GatewayStore): GatewayStore {
 }
 
 describe('the operator’s limit', () => {
-  test('a video that renders for ever is given up after 24 hours, not before, and costs nothing', async () => {
+  test('gives up an endless video after 24 hours, not before, and charges nothing', async () => {
     bench = await taskBench()
     const id = await bench.submit('[[video:stuck]] a boat')
 
@@ -51,7 +51,7 @@ describe('the operator’s limit', () => {
     expect(await bench.account()).toEqual(FREED)
   })
 
-  test('can be set, and the vendor is asked once more before a task is given up', async () => {
+  test('can be set, and polls the vendor once more before a task is given up', async () => {
     bench = await taskBench({ taskDeadlineMs: HOUR_MS, taskPollIntervalMs: 2 * HOUR_MS })
     const made = await bench.submit('a boat')
     const stuck = await bench.submit('[[video:stuck]] a boat')
@@ -214,8 +214,8 @@ describe('a submission whose process died before it noted the answer', () => {
   })
 })
 
-describe('a key whose time was over before another process found its task', () => {
-  /** What another request that has claimed the key of the only task since finds after a process has found that task. */
+describe('a key that has expired before another process found its task', () => {
+  /** Returns what another request with the key of the only task gets after a process has found that task. */
   async function keyAfterwards(): Promise<string> {
     const { store } = bench
     await bench.pass(25 * HOUR_MS, HOUR_MS)

@@ -28,7 +28,7 @@ test('questions about tasks take nothing from the limit of requests that generat
   expect((await bench.post('a third')).status).toBe(429)
 })
 
-test('ten questions a minute for each request of the limit are answered, further ones are 429 with the time', async () => {
+test('answers ten polls a minute for each request of the limit, and more with 429 and the time', async () => {
   bench = await taskBench({ limits: { requestsPerMinute: 2 } })
   const id = await bench.submit('a boat')
   await readTimes(id, 20)

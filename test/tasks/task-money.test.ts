@@ -56,7 +56,7 @@ describe('what the vendor reports in any of its ways is what is charged', () => 
   })
 
   test.each(['[[video:usage=absurd]]', '[[video:usage=negative]]', '[[video:seconds=600]]'])(
-    '%s is not believed: what was held is charged, and the operator is told',
+    'distrusts %s: it charges the hold, and notifies the operator',
     async (marks) => {
       bench = await taskBench()
       await bench.submit(`${marks} a boat`)
@@ -108,7 +108,7 @@ test.each([
   ['memory', () => memoryStore()],
   ['SQLite', () => sqliteStore({ path: ':memory:', clock: 'caller' })],
 ])(
-  'a video that passes shares of its account’s cap and balance tells of each once, on %s',
+  'emits one event per share of the account’s cap and balance that a video passes, on %s',
   async (_name, openStore) => {
     bench = await taskBench({ store: openStore() })
     const spendingCap = { amount: parseDollars('0.50'), period: 'month' } as const
@@ -127,7 +127,7 @@ test.each([
   },
 )
 
-test('a video whose hold was ended by hand is told with what it costs, and costs its caller nothing', async () => {
+test('reports the cost of a video whose hold was ended manually, and charges its caller nothing', async () => {
   bench = await taskBench()
   await bench.submit('a boat')
   const { holds } = await bench.gateway.holds.list()

@@ -49,7 +49,7 @@ test('the operator says how long tasks are kept', async () => {
   expect(await bench.read(id)).toMatchObject({ error: { code: 'task_not_found' } })
 })
 
-test('the operator may keep tasks for ever', async () => {
+test('lets the operator keep tasks indefinitely', async () => {
   bench = await taskBench({ taskRetentionDays: Number.POSITIVE_INFINITY })
   const id = await rendered()
   await bench.pass(4_000 * DAY_MS)

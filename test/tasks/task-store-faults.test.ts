@@ -24,7 +24,7 @@ function submissions(): number {
 const HOWS: readonly StoreFault[] = ['refuse', 'forget']
 
 describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
-  test('at the hold: nothing is sent, and nothing is left of it', async () => {
+  test('sends nothing and leaves nothing if it fails at the hold', async () => {
     await start()
     failing.failAt('hold the money', how, 1)
 
@@ -39,7 +39,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     expect(submissions()).toBe(1)
   })
 
-  test('at the note of the submission: the caller has the id, and the task is followed to its end', async () => {
+  test('polls the task to its end if it fails at the note of the submission, and the caller has the id', async () => {
     await start()
     failing.failAt('note the submission', how, 5)
 
@@ -53,7 +53,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     expect(await bench.account()).toEqual(CHARGED)
   })
 
-  test('at the note of an unknown submission: the task is unknown all the same', async () => {
+  test('still marks the task as unknown if it fails at the note of an unknown submission', async () => {
     await start()
     failing.failAt('note the submission', how, 3)
 
@@ -81,7 +81,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     const id = await bench.submit('a boat')
     failing.failAt('take due tasks', how, 20)
 
-    // What was taken without anybody knowing it is leased until its lease is over.
+    // A task that was leased without an acknowledgement stays leased until the lease expires.
     await bench.pass(150_000, 1_000)
 
     expect(failing.failures).toBe(20)
@@ -89,7 +89,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     expect(await bench.account()).toEqual(CHARGED)
   })
 
-  test('at the note of a report: the vendor is asked again', async () => {
+  test('polls the vendor again if it fails at the note of a report', async () => {
     await start()
     const id = await bench.submit('[[video:running=60000]] a boat')
     failing.failAt('note a report', how, 1)
@@ -101,7 +101,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     expect(await bench.account()).toEqual(CHARGED)
   })
 
-  test('at the end of a task: it ends once, is charged once, and is told by one message', async () => {
+  test('ends and charges the task once, with one message, if it fails at the end of a task', async () => {
     await start({ webhookSecret: WEBHOOK_SECRET })
     const id = await bench.submit('a boat', { fields: { webhook_url: 'http://127.0.0.1:9/hook' } })
     failing.failAt('end the task', how, 1)
@@ -117,7 +117,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     expect(await bench.account()).toEqual(CHARGED)
   })
 
-  test('at the end of a task that the vendor has cancelled: the caller is told to try again, and the money comes back', async () => {
+  test('asks the caller to retry if it fails at the end of a task that the vendor has cancelled, and releases the money', async () => {
     await start()
     const id = await bench.submit('[[video:pending=600000]] a boat')
     failing.failAt('end the task', how, 1)
@@ -130,7 +130,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     expect(await bench.account()).toEqual(FREED)
   })
 
-  test('when tasks whose time is over are looked for: they are given up later', async () => {
+  test('gives expired tasks up later if it fails at the search for them', async () => {
     await start()
     const id = await bench.submit('[[fault:reset]] a boat')
     await bench.pass(24 * 3_600_000 - 60_000, 3_600_000)
@@ -159,7 +159,7 @@ test('a submission that could be noted only after it was taken for lost is follo
 })
 
 describe('a store that is down while somebody asks', () => {
-  test('is 503 for a record and for a list, and nothing is told of why', async () => {
+  test('answers a record and a list with 503, and shows no reason', async () => {
     await start()
     const id = await bench.submit('a boat')
     failing.failAt('find the task', 'refuse', 1)

@@ -64,7 +64,7 @@ describe('a fallback of the other protocol', () => {
         parameters: { resolution: '720P', ratio: '16:9', duration: 4 },
       },
     ])
-    // Held for the dearer of the two.
+    // Held for the more expensive of the two.
     expect(held).toEqual({ balance: CREDIT - parseDollars('1.20'), held: parseDollars('1.20') })
     expect(await bench.read(id)).toMatchObject({ status: 'completed', model: 'wv2.7-t2v', cost: '1.2' })
     expect(await bench.account()).toEqual({ balance: CREDIT - parseDollars('1.20'), held: 0n })
@@ -85,7 +85,7 @@ describe('a fallback of the other protocol', () => {
     expect(await bench.account()).toEqual({ balance: CREDIT - parseDollars('0.40'), held: 0n })
   })
 
-  test('gets the picture where it looks for it', async () => {
+  test('gets the image in the member that it reads', async () => {
     bench = await taskBench({ prices, models: [withFallbacks('wv2.6-i2v', ['wv2.7-i2v'])] })
     refuseTheFirst()
     await bench.submit('', {
@@ -105,7 +105,7 @@ describe('a fallback of the other protocol', () => {
 })
 
 describe('a fallback that cannot do what was asked', () => {
-  test('is passed over, the next one is asked, and nothing is left of it on the bill', async () => {
+  test('is skipped without a trace on the bill, and the next one is tried', async () => {
     const other: ModelDefinition = { ...withFallbacks('wv2.6-t2v', []), id: 'wv2.6-t2v-other', aliases: [] }
     const models = [withFallbacks('wv2.6-t2v', ['wv2.7-t2v', 'wv2.6-t2v-other']), other]
     const rows = [...prices.prices, { model: other.id, meter: 'video_second' as const, amount: '0.20' }]
@@ -134,7 +134,7 @@ describe('a fallback that cannot do what was asked', () => {
   })
 })
 
-test('once a submission may have reached the vendor, no fallback is asked', async () => {
+test('tries no fallback once a submission may have reached the vendor', async () => {
   bench = await taskBench({ prices, models: [withFallbacks('wv2.6-t2v', ['wv2.7-t2v'])] })
   bench.sandbox.fault({ kind: 'reset', vendor: 'dashscope', operation: 'videos' })
   const id = await bench.submit('', { fields: BODY_26 })

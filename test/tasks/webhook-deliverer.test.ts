@@ -132,7 +132,7 @@ describe('a crowd of messages', () => {
     expect(mostOpen).toBe(4)
   })
 
-  test('of hundreds to one host is delivered without waiting for leases to run out', async () => {
+  test('delivers hundreds to one host without waiting for leases to expire', async () => {
     const ids = queueMany(600, receiver)
 
     bench.deliverer().start()
@@ -141,7 +141,7 @@ describe('a crowd of messages', () => {
     expect(idsOf(receiver)).toEqual(ids)
   })
 
-  test('to a host that hangs does not keep messages to others waiting', async () => {
+  test('does not delay messages to other hosts if one hangs', async () => {
     receiver.answerBy(() => undefined)
     queueMany(600, receiver, 'hanging')
     bench.clock.advance(1)

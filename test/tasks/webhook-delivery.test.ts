@@ -70,7 +70,7 @@ describe('secrets', () => {
   const webhooks = () =>
     webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, { storedBounds })
 
-  test('of the account sign instead of the gateway’s', async () => {
+  test('prefer the secrets of the account to those of the gateway', async () => {
     const own = await webhooks().rotateSecret(ACCOUNT)
 
     await deliver()
@@ -80,7 +80,7 @@ describe('secrets', () => {
     expect(() => verify(GATEWAY_SECRET, message!)).toThrow('No matching signature')
   })
 
-  test('that no message can be signed with count as failures of their messages, which are not tried for ever', async () => {
+  test('count as failures of their messages if they cannot sign, with a limited number of tries', async () => {
     await bench.webhooks.replaceSecret(ACCOUNT, 'whsec_too-short', bench.clock.now(), bench.clock.now())
     bench.queue('msg_one', hook())
     bench.deliverer().start()
@@ -126,7 +126,7 @@ describe('secrets', () => {
     expect(await webhooks().secret('acct_other')).not.toBe(secret)
   })
 
-  test('of the gateway are read until the account has one of its own', async () => {
+  test('are those of the gateway until the account has its own', async () => {
     const store = { ...memoryStore(), webhooks: bench.webhooks }
     const general = webhooksOf(store, bench.clock, ready, { storedBounds, webhookSecret: GATEWAY_SECRET })
 
@@ -136,7 +136,7 @@ describe('secrets', () => {
     expect([before, await general.secret(ACCOUNT)]).toEqual([GATEWAY_SECRET, own])
   })
 
-  test('of the gateway sign beside the first one of an account for the overlap', async () => {
+  test('sign for both the gateway and the account during the overlap', async () => {
     const store = { ...memoryStore(), webhooks: bench.webhooks }
     const general = webhooksOf(store, bench.clock, ready, { storedBounds, webhookSecret: GATEWAY_SECRET })
     const own = await general.rotateSecret(ACCOUNT, { overlapMs: 60_000 })
@@ -294,7 +294,7 @@ describe('a receiver that fails', () => {
     expect((await bench.delivery('msg_one')).state).toBe('pending')
   })
 
-  test('is told when it refuses the connection', async () => {
+  test('is notified when it refuses the connection', async () => {
     await receiver.close()
 
     const attempt = await deliver()
@@ -324,7 +324,7 @@ test.each([
 
   expect(attempt?.status).toBe(status)
   expect((await bench.delivery('msg_one')).state).toBe(state)
-  // What the sockets between them hold comes on top of it.
+  // The buffers of the sockets between them add to it.
   expect(await left).toBeLessThan(16 * 1024 * 1024)
 })
 

@@ -80,7 +80,7 @@ describe('WebhookQueue', () => {
     expect(queue.room(60_001)).toBe(ROOM)
   })
 
-  test('has room for so many, and makes room when messages to busy hosts have waited for 10 seconds', () => {
+  test('has limited room, and makes room when messages to busy hosts have waited for 10 seconds', () => {
     const queue = new WebhookQueue()
     fill(queue, 500, () => 'hanging.example')
     fill(queue, 16, () => 'hanging.example', 9_000)

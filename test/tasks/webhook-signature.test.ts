@@ -75,7 +75,7 @@ describe('checkWebhookSecret', () => {
     expect(refused).toThrow(/^a webhook secret must be whsec_ and the padded base64 of 24 to 64 bytes$/)
   })
 
-  test('refuses what is no text', () => {
+  test('rejects a value that is not a string', () => {
     const given: { webhookSecret: string } = JSON.parse('{"webhookSecret":12345678901234567890123456789012}')
 
     expect(() => checkWebhookSecret(given.webhookSecret)).toThrow(TypeError)

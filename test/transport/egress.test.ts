@@ -73,7 +73,7 @@ describe('URLs', () => {
     expect(checkPublicUrl(text)).toEqual({ reason })
   })
 
-  test('of private addresses may be allowed, but never other schemes or credentials', () => {
+  test('may include private addresses, but never other schemes or credentials', () => {
     expect(checkPublicUrl('http://127.0.0.1/', { allowPrivate: true })).toHaveProperty('url')
     expect(checkPublicUrl('file:///etc/passwd', { allowPrivate: true })).toHaveProperty('reason')
     expect(checkPublicUrl('http://a:b@127.0.0.1/', { allowPrivate: true })).toHaveProperty('reason')

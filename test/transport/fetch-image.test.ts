@@ -115,7 +115,7 @@ describe('no image, but a reason, comes', () => {
     })
   })
 
-  test('for more than 20 MiB, without reading the rest', async () => {
+  test('returns one for more than 20 MiB, without reading the rest', async () => {
     let isClosed: Promise<void> | undefined
     answers.set('/x', (_request, response) => {
       isClosed = new Promise((resolve) => response.on('close', () => resolve()))
@@ -135,7 +135,7 @@ describe('no image, but a reason, comes', () => {
     expect(fetched).toEqual({ reason: `is larger than ${MAX_IMAGE_BYTES} bytes` })
   })
 
-  test('for a server that drips bytes for ever', async () => {
+  test('returns one for a server that drips bytes endlessly', async () => {
     const clock = fakeClock()
     let begun: () => void = () => undefined
     const beginning = new Promise<void>((resolve) => {
@@ -179,7 +179,7 @@ describe('a private address is never asked', () => {
   test('when a name resolves to it', async () => {
     const guarded = undiciTransport({ lookup: publicNames.lookup })
     const port = new URL(origin).port
-    // The text of the URL is let through, so that only the look-up stands between the caller and the address.
+    // The text of the URL is allowed, so only the look-up protects the address.
     const fetched = await imageFetcher(guarded, { names, allowPrivate: true })(`http://localhost:${port}/cat.png`)
     await guarded.close()
 

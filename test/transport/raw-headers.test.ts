@@ -17,10 +17,10 @@ test('only letters have a second case', () => {
   expect(headers('x[a', '1').get('x{a')).toBeUndefined()
 })
 
-test('of a repeated header the first value is read', () => {
+test('reads the first value of a repeated header', () => {
   expect(headers('Retry-After', '1', 'retry-after', '2').get('retry-after')).toBe('1')
 })
 
-test('a value beyond ASCII is read byte by byte, as HTTP has it', () => {
+test('reads a value beyond ASCII byte by byte, as HTTP requires', () => {
   expect(headers('x-name', 'J\u00fcrgen').get('x-name')).toBe('J\u00fcrgen')
 })

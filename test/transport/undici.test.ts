@@ -223,7 +223,7 @@ describe('a failure tells how far the call came', () => {
     expect(await made.ending).toMatchObject({ phase: 'sent', kind: 'reset' })
   })
 
-  test('sent, when what comes is no HTTP', async () => {
+  test('sent, if the response is not HTTP', async () => {
     const { origin } = await listen(
       createSocketServer((socket) => socket.once('data', () => socket.end('SSH-2.0-server\r\n'))),
     )

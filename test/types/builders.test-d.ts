@@ -13,7 +13,7 @@ import { createClient } from '../../src/client/index.ts'
 const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1' })
 const url = 'https://cdn.example.net/a.png'
 
-// What is built can be sent.
+// Built requests can be sent.
 await client.videos.generate(video('wv2.7-r2v').prompt('Image 1').reference(url, { voice: url }).tier('720p').build())
 await client.videos.generate(video('wv2.6-r2v-flash').prompt('character1').reference(url).mute().shots('multi').build())
 await client.videos.generate(video('wv2.7-i2v').firstFrame(url).lastFrame(url).seconds(5).build())
@@ -51,7 +51,7 @@ void sound.contentType
 const vectors = await client.embeddings.create(embedding('vy-4').input('a').dimensions(512).base64().build())
 void vectors.data[0]?.embedding.buffer
 
-// What a model cannot do is not there, or not taken.
+// Unsupported steps do not exist, or do not accept the value.
 const i2v = video('wv2.7-i2v')
 // @ts-expect-error the picture decides
 i2v.aspectRatio

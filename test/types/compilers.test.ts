@@ -24,7 +24,7 @@ function compile(compiler: string): Promise<Compiled> {
   const program = join(ROOT, 'node_modules', compiler, 'bin/tsc')
   const parameters = [program, '-p', 'test/types/tsconfig.json', '--extendedDiagnostics', '--pretty', 'false']
   return new Promise((resolve) => {
-    // The exit code tells no more than the faults do.
+    // The exit status contains no more than the faults do.
     execFile(process.execPath, parameters, { cwd: ROOT }, (_error, output) => {
       const count = /^Instantiations:\s+(\d+)/m.exec(output)?.[1]
       resolve({

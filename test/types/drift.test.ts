@@ -60,7 +60,7 @@ const LISTED = {
   SpeechModels: listedIn('SpeechModels', 'speech'),
 }
 
-/** Those of the members of a map that no row has, as the catalog of a gateway with every vendor finds them. */
+/** Models that only a map lists, without a row, as the catalog of a gateway with every vendor finds them. */
 function listedIn(map: string, kind: ModelKind): CatalogModel[] {
   const withRows = new Set(modelsOf(kind).flatMap(({ id, aliases }) => [id, ...aliases]))
   const listed = new VendorModels(VENDORS.map((vendor) => modelVendor(vendor, ENDPOINTS)))
@@ -147,7 +147,7 @@ test.each([...modelsOf('embedding'), ...LISTED.EmbeddingModels])(
     const input = rowOf('EmbeddingModels', id).member('request')?.member('input')
     const { takesTokens } = VENDORS.find((each) => each.id === vendor)!.embeddings!
 
-    // A list of numbers, or of lists of them, has an element that is no text.
+    // A list of numbers, or of lists of them, has an element that is not text.
     expect(input?.member('[]')?.isText).toBe(!takesTokens)
   },
 )
@@ -298,7 +298,7 @@ test.each([...modelsOf('speech'), ...LISTED.SpeechModels])(
 )
 
 describe('the types have the fields and values of the schemas', () => {
-  test('of chats', () => {
+  test('covers chats', () => {
     const fields = interfaceOf('ChatFields')
 
     expect(fields.members).toEqual(without(Object.keys(chatSchema().shape), 'model', 'stream'))
@@ -306,13 +306,13 @@ describe('the types have the fields and values of the schemas', () => {
     expect(interfaceOf('ChatMessage').at('role')?.literals).toEqual(valuesIn(chatSchema(), 'messages', '[]', 'role'))
   })
 
-  test('of embeddings', () => {
+  test('covers embeddings', () => {
     expect(interfaceOf('EmbeddingFields').members).toEqual(
       without(Object.keys(embeddingsSchema().shape), 'model', 'encoding_format'),
     )
   })
 
-  test("of pictures in OpenAI's shape", () => {
+  test("covers images in OpenAI's shape", () => {
     const fields = interfaceOf('OpenAIImageRequest')
     // The call itself has `stream`, and the answer has one form only.
     const expected = without(Object.keys(pictureSchema().shape), 'model', 'stream', 'response_format')
@@ -328,7 +328,7 @@ describe('the types have the fields and values of the schemas', () => {
     expect(pictureSchema().shape.partial_images.safeParse(partials.length).success).toBe(false)
   })
 
-  test('of pictures in the multimodal shape', () => {
+  test('covers images in the multimodal shape', () => {
     const parameters = member(
       member(z.toJSONSchema(multimodalImageSchema(), { unrepresentable: 'any' }), 'properties'),
       'parameters',
@@ -339,27 +339,27 @@ describe('the types have the fields and values of the schemas', () => {
     )
   })
 
-  test('of pictures in the interactions shape', () => {
+  test('covers images in the interactions shape', () => {
     // Tools and the tier are taken out by the gateway, and the call itself has `stream`.
     expect(interfaceOf('InteractionImageRequest').members).toEqual(
       without(Object.keys(interactionSchema().shape), 'model', 'tools', 'service_tier', 'stream', 'background'),
     )
   })
 
-  test('of speech', () => {
+  test('covers speech', () => {
     expect(interfaceOf('InstructedSpeechFields').members).toEqual(
       without(Object.keys(speechSchema().shape), 'model', 'stream_format'),
     )
   })
 
-  test('of videos', () => {
+  test('covers videos', () => {
     expect(interfaceOf('VideoFields').members).toEqual(
       without(Object.keys(videoSchema().shape), 'model', 'input', 'parameters'),
     )
   })
 })
 
-/** A row of a map of models, whose ids hold dots and so are no paths. */
+/** Row of a map of models. Ids contain dots, so they are not paths. */
 function rowOf(map: string, id: string) {
   const row = interfaceOf(map).member(id)
   if (row === undefined) throw new Error(`${map} has no ${id}`)

@@ -13,7 +13,7 @@ export interface SeenType {
   at(path: string): SeenType | undefined
   /** As the compiler writes it. */
   readonly type: string
-  /** Is it text, or a list of texts, in all of its parts? */
+  /** Whether all parts are text, or a list of strings. */
   readonly isText: boolean
   /** The literals of a union, sorted as text; undefined when it takes any string or number. */
   readonly literals: readonly (string | number)[] | undefined

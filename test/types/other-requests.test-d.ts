@@ -43,7 +43,7 @@ await client.chat.completions.create({
   // @ts-expect-error a slip of the pen, at a model that needs no row
   temprature: 1,
 })
-// What OpenAI's own SDK has for these models.
+// Fields in OpenAI's own SDK for these models.
 await client.chat.completions.create({
   model: 'gpt-5.4',
   messages,
@@ -153,7 +153,7 @@ await client.responses.create({ model: 'gmn-2.5-pro', input: [{ role: 'model', c
 // @ts-expect-error: an input is required
 await client.responses.create({ model: 'gmn-2.5-pro' })
 
-// The vendor's own ids are narrowed like the public ones, and a model does not take what it refuses.
+// The vendor's own ids are narrowed like the public ones, and a model does not accept fields that it rejects.
 await client.chat.completions.create({ model: 'claude-opus-4-7', messages, n: 1 })
 await client.chat.completions.create({ model: 'gemini-2.5-pro', messages, n: 2 })
 await client.chat.completions.create({
@@ -240,7 +240,7 @@ await client.responses.create({
   truncation: 'always',
 })
 
-// Tools that Anthropic runs beside those of the caller.
+// Tools that Anthropic runs in addition to those of the caller.
 await client.messages.create({
   model: 'cl-opus-4-7',
   max_tokens: 10,

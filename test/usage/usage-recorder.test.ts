@@ -179,7 +179,7 @@ test('never writes a record twice: what the store fails to take is dropped, told
   expect(drops).toHaveLength(1)
 })
 
-test('writes what waits when it is closed, and tells of what comes later', async () => {
+test('writes waiting records when it is closed, and reports later ones', async () => {
   const { recorder, clock, writes, drops, calls } = begin()
   recorder.add(RECORD)
   await recorder.close()

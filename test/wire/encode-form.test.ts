@@ -88,9 +88,9 @@ test('a web-standard reader sees the same form', async () => {
 })
 
 test('what is written is what is read', async () => {
-  // A name that holds an escape itself cannot be told from an escaped one; the standard has no answer to that.
+  // A name that contains an escape cannot be distinguished from an escaped one; the standard has no solution.
   const name = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((text) => !/%(?:22|0[ad])/i.test(text))
-  // What is read is cut to its last segment.
+  // Readers cut a file name to its last segment.
   const filename = name.filter((text) => !/[\\/]|^\.\.?$/.test(text))
   const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 60 }), { maxLength: 4 })
   const part = fc.oneof(

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { eventFrame } from '../../src/testing/sandbox/amazon-bedrock/event-frame.ts'
 import { EventFrameError, EventFrameReader } from '../../src/wire/event-frames.ts'
 
-/** Frames as a list of texts, from reads of these bytes. */
+/** Returns the frames from reads of these bytes as a list of strings. */
 function framesOf(chunks: readonly Uint8Array[]): { frames: string[]; reader: EventFrameReader } {
   const frames: string[] = []
   const reader = new EventFrameReader(({ messageType, name, errorMessage, payload }) =>
@@ -64,7 +64,7 @@ describe('frames', () => {
     ])
   })
 
-  test('with a flipped bit are refused, wherever it is', () => {
+  test('are rejected with a flipped bit, wherever it is', () => {
     const bytes = event('{"text":"hello"}')
     for (let place = 0; place < bytes.length * 8; place++) {
       const broken = Buffer.from(bytes)
@@ -74,7 +74,7 @@ describe('frames', () => {
     }
   })
 
-  test('whose lengths cannot be are refused before anything is kept for them', () => {
+  test('are rejected with impossible lengths before anything is stored for them', () => {
     const prelude = (total: number, headers: number): Buffer => {
       const bytes = Buffer.alloc(12)
       bytes.writeUInt32BE(total, 0)
@@ -92,7 +92,7 @@ describe('frames', () => {
     expect(framesOf([prelude(24 * 1024 * 1024, 0)]).reader.isBetweenFrames).toBe(false)
   })
 
-  test('whose headers run over their end are refused', () => {
+  test('are rejected if their headers exceed their end', () => {
     const frame = (header: Buffer): Buffer => {
       const bytes = Buffer.concat([Buffer.alloc(12), header, Buffer.alloc(4)])
       bytes.writeUInt32BE(bytes.length, 0)

@@ -37,7 +37,7 @@ describe('EventSplitter', () => {
   it.each(['\n', '\r\n', '\r'])(
     'leaves out a byte order mark before the first event, whatever the cuts (%j)',
     (lineEnd) => {
-      // A mark behind the beginning is text.
+      // A byte order mark after the beginning is text.
       const body = (end: string): string => `data: \uFEFFa${end}${end}data: b`
       const wire = Buffer.from(`\uFEFF${body(lineEnd)}`)
       const expected = `${body(lineEnd === '\r' ? '\n' : lineEnd)}\n\n`
@@ -133,7 +133,7 @@ describe('EventLines', () => {
     expect(linesOf(text)).toEqual([{ ...expected, end: Buffer.byteLength(text) }])
   })
 
-  it('finds one event behind the other, empty ones included', () => {
+  it('finds consecutive events, empty ones included', () => {
     expect(linesOf('data: a\n\n\nevent: x\ndata: b\n\n').map(({ text }) => text)).toEqual(['a', '', 'b'])
   })
 

@@ -54,7 +54,7 @@ describe('how long a vendor asks to wait', () => {
     [{ 'retry-after-ms': '250', 'retry-after': '7' }, 0.25],
     [{ 'retry-after-ms': 'x', 'retry-after': '7' }, 7],
     [{ 'retry-after-ms': '-1', 'retry-after': '7' }, 7],
-  ])('by %j is %s seconds', (headers, seconds) => {
+  ])('reads %j as %s seconds', (headers, seconds) => {
     expect(retryAfterSeconds(headers, nowMs)).toBe(seconds)
   })
 })

@@ -83,11 +83,11 @@ describe('the spans of members', () => {
     ['{"input":{"a":1', undefined, undefined],
     ['{"input"', undefined, undefined],
     ['{"input', undefined, undefined],
-  ])('stand in %s where %s and %s are', (text, input, parameters) => {
+  ])('finds the spans in %s: %s and %s', (text, input, parameters) => {
     expect(membersFound(text)).toEqual({ input, parameters })
   })
 
-  it('hold the values that a reader finds, whatever stands around them', () => {
+  it('contain the values that a reader finds, whatever surrounds them', () => {
     const names = fc.constantFrom('input', 'parameters', 'model', 'user', 'inputs', 'é')
     fc.assert(
       fc.property(fc.dictionary(names, fc.jsonValue()), fc.constantFrom(undefined, 1, '\t'), (body, indent) => {
@@ -135,7 +135,7 @@ describe('the outline of a JSON object', () => {
     )
   })
 
-  it('never throws, and takes nothing for an object that is none', () => {
+  it('never throws, and accepts only objects as an object', () => {
     fc.assert(fc.property(fc.string(), (text) => void outlineMembers([Buffer.from(text)])))
     for (const text of ['', ' ', '1', '"{}"', '[{}]', '{', '{"a":1', '{"a":"', '{}x', 'x{}'])
       expect(outlineMembers([Buffer.from(text)])).toBeUndefined()

@@ -58,7 +58,7 @@ describe('replaceString', () => {
     expect(replaceString(bytes, 'model', 'a', 'a')).toBe(bytes)
   })
 
-  it('refuses when the name stands there twice with different values', () => {
+  it('rejects a name that occurs twice with different values', () => {
     expect(replaceString(Buffer.from('{"model":"a","model":"b"}'), 'model', 'b', 'c')).toBeUndefined()
   })
 })

@@ -10,7 +10,7 @@ export function pngFile(width: number, height: number, byteLength = 64): Buffer 
   return Buffer.concat([head, Buffer.alloc(Math.max(0, byteLength - head.length), 0xa7)])
 }
 
-/** A JPEG whose size stands behind a colour profile of so many bytes. */
+/** Builds a JPEG whose size comes after a colour profile of `profileBytes` bytes. */
 export function jpegFile(width: number, height: number, profileBytes: number): Buffer {
   const segments: Buffer[] = [Buffer.from([0xff, 0xd8])]
   for (let left = profileBytes; left > 0; left -= 60_000) {
@@ -41,7 +41,7 @@ export function wavFile(seconds: number, rate = 16_000): Buffer {
   return Buffer.concat([head, Buffer.alloc(seconds * rate * 2)])
 }
 
-/** MPEG-1 layer III of 44.1 kHz and 128 kbit/s, behind a tag with a cover of so many bytes. */
+/** Builds MPEG-1 layer III of 44.1 kHz and 128 kbit/s, after a tag with a cover of a given size. */
 export function mp3File(
   seconds: number,
   { coverBytes = 0, frames }: { coverBytes?: number; frames?: number } = {},
@@ -70,7 +70,7 @@ export function flacFile(seconds: number, rate = 44_100): Buffer {
   return file
 }
 
-/** Opus whose last page ends at so many seconds. */
+/** Builds an Opus file whose last page ends at `seconds`. */
 export function oggFile(seconds: number, byteLength: number): Buffer {
   const file = Buffer.alloc(byteLength)
   file.write('OggS', 'latin1')
@@ -82,7 +82,7 @@ export function oggFile(seconds: number, byteLength: number): Buffer {
   return file
 }
 
-/** A PDF of so many pages; its page tree is plain text, or compressed as newer writers do it. */
+/** Builds a PDF with a number of pages. Its page tree is plain text, or compressed as in newer files. */
 export function pdfFile(pages: number, { isCompressed = false, byteLength = 0 } = {}): Buffer {
   const inner = Math.ceil(pages / 2)
   const tree = `<</Type/Pages/Count ${inner}/Kids[]>> <</Type/Pages /Count ${pages} /Kids[1 0 R]>>`
@@ -92,7 +92,7 @@ export function pdfFile(pages: number, { isCompressed = false, byteLength = 0 } 
   return Buffer.concat([head, padding, body])
 }
 
-/** One that is written for being read over a network. */
+/** Builds a PDF that is written for reading over a network. */
 export function linearizedPdf(pages: number): Buffer {
   return Buffer.from(`%PDF-1.4\n1 0 obj<</Linearized 1/L 99999/N ${pages}/T 1>>endobj\n${'x'.repeat(5_000)}`, 'latin1')
 }

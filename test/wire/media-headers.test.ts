@@ -60,7 +60,7 @@ describe('the pages of a PDF', () => {
     expect(pdfPages(encoded(file))).toBe(pages)
   })
 
-  test('are not read from a file that is none', () => {
+  test('are not read from a file that is not a PDF', () => {
     expect(pdfPages(encoded(Buffer.from('/Type/Pages /Count 7')))).toBeUndefined()
   })
 })

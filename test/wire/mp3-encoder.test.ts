@@ -57,7 +57,7 @@ describe('an MP3 file', () => {
     expect(Buffer.concat([...pieces, ...one.finish()]).equals(file)).toBe(true)
   })
 
-  test('of samples whose bytes begin at an odd place is the same', async () => {
+  test('is the same for samples whose bytes begin at an odd position', async () => {
     const sound = tone(1)
     const shifted = Buffer.concat([Buffer.of(0), sound]).subarray(1)
 

@@ -1,4 +1,4 @@
-/** What the frames of an MP3 file say. */
+/** Facts in the frames of an MP3 file. */
 export interface Mp3Frames {
   readonly frames: number
   readonly sampleRate: number

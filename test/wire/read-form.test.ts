@@ -92,7 +92,7 @@ describe('a form', () => {
     }
   })
 
-  test('of one piece gives its files without copying them', async () => {
+  test('returns its files without copying them if it arrives in one chunk', async () => {
     const body = writeForm([[file('image', 'a.png'), Buffer.alloc(2_000_000, 7)]])
     const part = (await readForm(FORM_TYPE, [body]))[0]
 
@@ -101,7 +101,7 @@ describe('a form', () => {
     expect(part.chunks.every((chunk) => chunk.buffer === body.buffer)).toBe(true)
   })
 
-  test('that is long leaves turns of the event loop to others', async () => {
+  test('yields turns of the event loop if it is long', async () => {
     let turns = 0
     let isReading = true
     const count = (): void => {
@@ -121,7 +121,7 @@ describe('a form', () => {
     expect(contentOf(form[0])).toEqual(Buffer.from('abc'))
   })
 
-  test('of many clients at once is not mixed up', async () => {
+  test('is not mixed up with forms of other clients', async () => {
     const forms = await Promise.all(Array.from({ length: 20 }, (_, index) => read([[field('n'), String(index)]])))
 
     expect(forms.map((form) => form[0])).toEqual(
@@ -183,7 +183,7 @@ describe('the head of a part', () => {
     expect(await fault(readOne(headers))).toEqual(refused(text))
   })
 
-  test('is refused when it is no UTF-8', async () => {
+  test('is rejected if it is not UTF-8', async () => {
     const body = Buffer.from(writeForm([[field('a\xff'), 'x']]).toString('utf8'), 'latin1')
 
     expect(await fault(readForm(FORM_TYPE, [body]))).toEqual(refused(/UTF-8/))
@@ -191,17 +191,17 @@ describe('the head of a part', () => {
 })
 
 describe('the content of a part', () => {
-  test('of a field is read in the charset that its type names', async () => {
+  test("is read in the charset of the field's type", async () => {
     const headers = `${field('a')}\r\nContent-Type: text/plain; charset=iso-8859-1`
 
     expect(await readOne(headers, Buffer.from('\xe4', 'latin1'))).toMatchObject({ value: 'ä' })
   })
 
-  test('of a field is refused when it is no text', async () => {
+  test('is rejected in a field if it is not text', async () => {
     expect(await fault(readOne(field('a'), Buffer.from([0x61, 0xff])))).toEqual(refused(/UTF-8/))
   })
 
-  test('of a file may be empty', async () => {
+  test('may be empty in a file', async () => {
     expect(await readOne(file('image', 'a.png'), '')).toMatchObject({ kind: 'file', chunks: [], byteLength: 0 })
   })
 
@@ -280,7 +280,7 @@ describe('a limit', () => {
     ['bytes of many headers', [[lines(10_000), 'x']], {}, /16384 bytes/],
     ['bytes of a folded header', [[`${field('a')}\r\nX: y${'\r\n y'.repeat(60_000)}`, 'x']], {}, /16384 bytes/],
     ['lines of headers', [[lines(63), 'x']], {}, /63 lines/],
-  ])('of %s makes an error, and nothing is cut', async (_title, parts, limits, text) => {
+  ])('throws an error for %s, and cuts nothing', async (_title, parts, limits, text) => {
     for (const size of [Number.MAX_SAFE_INTEGER, 1000]) {
       const body = writeForm(parts)
       expect(await fault(readForm(FORM_TYPE, cut(body, Math.min(size, body.length)), limits))).toEqual(refused(text))

@@ -22,7 +22,7 @@ test('a file has its header before the first samples only', () => {
 describe('the samples begin', () => {
   const samples = Buffer.from('samples.')
 
-  test('behind a header, however many chunks it has', () => {
+  test('after a header, however many chunks it has', () => {
     const plain = Buffer.concat([wavHeader(24_000), samples])
     const list = Buffer.concat([Buffer.from('LIST'), Buffer.of(3, 0, 0, 0), Buffer.from('abc\0')])
     const longer = Buffer.concat([plain.subarray(0, 36), list, plain.subarray(36)])
@@ -31,7 +31,7 @@ describe('the samples begin', () => {
     expect(longer.subarray(soundStart(longer)).equals(samples)).toBe(true)
   })
 
-  test('at once where there is no header', () => {
+  test('immediately if there is no header', () => {
     expect(soundStart(samples)).toBe(0)
     expect(soundStart(Buffer.from('RIFF but no more'))).toBe(0)
     expect(soundStart(Buffer.alloc(0))).toBe(0)

@@ -8,7 +8,7 @@ export interface WavFile {
   readonly samples: Buffer
 }
 
-/** Reads a file whose header has 44 bytes; throws when it is no PCM sound. */
+/** Reads a file whose header has 44 bytes. Throws if it is not PCM audio. */
 export function wavFile(bytes: Uint8Array): WavFile {
   const file = Buffer.from(bytes)
   const marks = [file.toString('latin1', 0, 4), file.toString('latin1', 8, 16), file.toString('latin1', 36, 40)]

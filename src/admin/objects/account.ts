@@ -4,7 +4,7 @@ import type { AccountSpending, Spent } from '../../gateway/account-spending.ts'
 import type { Account } from '../../stores/ledger.ts'
 import { capObject, dollars, dollarsOrNull, id, periodLimit, timeMs } from './fields.ts'
 
-/** An account as it is answered. */
+/** Account in the format of the API. */
 export const accountSchema = z.strictObject({
   object: z.literal('account'),
   id,
@@ -23,20 +23,20 @@ export const accountSchema = z.strictObject({
 })
 
 const spentShape = {
-  /** Charges of the UTC day, less refunds, and open holds. */
+  /** Charges of the UTC day minus refunds, plus open holds. */
   spent_day: dollars,
-  /** The same of the UTC month. */
+  /** Charges of the UTC month minus refunds, plus open holds. */
   spent_month: dollars,
   spending_cap: periodLimit.nullable(),
-  /** What the cap still allows; null without a cap. */
+  /** Rest of the cap, or null without a cap. */
   left: dollars.nullable(),
 }
 
-/** What counts against the caps of an account and of its keys. */
+/** Amounts that count against the caps of an account and of its keys. */
 export const spendingSchema = z.strictObject({
   object: z.literal('account.spending'),
   account: id,
-  /** The day, UTC. */
+  /** Day in UTC. */
   date: z.string(),
   ...spentShape,
   keys: z.array(z.strictObject({ key: id, label: z.string(), ...spentShape })),

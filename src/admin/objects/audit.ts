@@ -4,7 +4,7 @@ import { id, timeMs } from './fields.ts'
 
 const members = z.record(z.string(), z.unknown())
 
-/** Entry of the audit, as the API answers it. */
+/** Entry of the audit in the format of the API. */
 export const auditEntrySchema = z.strictObject({
   object: z.literal('audit.entry'),
   id,

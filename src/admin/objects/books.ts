@@ -5,7 +5,7 @@ import { ENTRY_KINDS, type LedgerEntry, type OpenHold } from '../../stores/journ
 import type { Resolution } from '../../stores/resolution.ts'
 import { dollars, dollarsOrNull, id, timeMs } from './fields.ts'
 
-/** A line of a journal as it is answered. */
+/** Journal line in the format of the API. */
 export const entrySchema = z.strictObject({
   object: z.literal('journal.entry'),
   id,
@@ -49,7 +49,7 @@ export function entryObject(entry: LedgerEntry): z.infer<typeof entrySchema> {
   }
 }
 
-/** A month of an account as it is answered. */
+/** Statement of an account's month in the format of the API. */
 export const statementSchema = z.strictObject({
   object: z.literal('account.statement'),
   account: id,
@@ -83,7 +83,7 @@ export function statementObject(statement: AccountStatement): z.infer<typeof sta
   }
 }
 
-/** Held money as it is answered. */
+/** Hold in the format of the API. */
 export const holdSchema = z.strictObject({
   object: z.literal('hold'),
   id,
@@ -106,11 +106,11 @@ export function holdObject(hold: OpenHold): z.infer<typeof holdSchema> {
   }
 }
 
-/** How a hold ended, as it is answered. */
+/** End of a hold in the format of the API. */
 export const resolutionSchema = z.strictObject({
   object: z.literal('hold.resolution'),
   hold: id,
-  /** False: it had ended before, as `ended_by` says, and nothing was changed. */
+  /** Whether this request ended the hold. If false, it had already ended as `ended_by` reports, and nothing was changed. */
   resolved: z.boolean(),
   ended_by: z.enum(['settled', 'voided', 'expired']).nullable(),
   charged: dollars,

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { CatalogState } from '../../gateway/catalog-options.ts'
 
-/** Age of the catalog in force; `error` says why a newer one cannot be loaded. */
+/** Age of the catalog in force; `error` is the reason why a newer one cannot be loaded. */
 export const catalogSchema = z.strictObject({
   date: z.string(),
   age_days: z.int(),

@@ -8,9 +8,9 @@ export const dollars = z.string().regex(/^-?\d{1,15}(?:\.\d{1,9})?$/, 'must be d
 /** Unix milliseconds. */
 export const timeMs = z.number().int().min(0)
 export const id = z.string().min(1).max(200)
-/** What an operator gives as an id. */
+/** Id that an operator assigns. */
 export const newId = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
-/** One line for people. */
+/** Display text of one line. */
 export const label = z
   .string()
   .max(200)
@@ -25,23 +25,23 @@ export const rateLimits = z.strictObject({
   concurrency: z.int().min(1).nullable().optional(),
 })
 
-/** A page of objects, and where the next one begins. */
+/** Page of objects, with the start of the next one. */
 export function listOfObjects<Item extends z.ZodType>(item: Item) {
   return z.strictObject({
     object: z.literal('list'),
     data: z.array(item),
     has_more: z.boolean(),
-    /** For `after` of the next page. */
+    /** Value of `after` for the next page. */
     next: z.string().nullable(),
   })
 }
 
-/** A page as it is answered. */
+/** Builds a page in the format of the API. */
 export function listObject<Item>(data: readonly Item[], next: string | undefined) {
   return { object: 'list' as const, data: [...data], has_more: next !== undefined, next: next ?? null }
 }
 
-/** What every page takes. */
+/** Query parameters of every page. */
 export const pageQuery = {
   after: z.string().min(1).max(500).optional(),
   limit: z
@@ -50,22 +50,22 @@ export const pageQuery = {
     .optional(),
 }
 
-/** A number in a query. */
+/** Parses a number in a query. */
 export function countOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(text)
 }
 
-/** Dollars, or null for what is not set. */
+/** Formats dollars, or returns null for an unset amount. */
 export function dollarsOrNull(nanoDollars: bigint | undefined): string | null {
   return nanoDollars === undefined ? null : formatDollars(nanoDollars)
 }
 
-/** A spending cap as it is answered. */
+/** Formats a spending cap. */
 export function capObject(cap: SpendingCap | undefined) {
   return cap === undefined ? null : { amount: formatDollars(cap.amount), period: cap.period }
 }
 
-/** Limits as they are answered. */
+/** Formats limits. */
 export function limitsObject(limits: RateLimits | undefined) {
   if (limits === undefined) return null
   return {

@@ -4,15 +4,15 @@ import { capObject, id, limitsObject, periodLimit, rateLimits, timeMs } from './
 
 const names = z.array(z.string()).nullable()
 
-/** A key as it is answered, without the key itself. */
+/** Key in the format of the API, without the key itself. */
 export const keySchema = z.strictObject({
   object: z.literal('key'),
   id,
   account: id,
   label: z.string(),
-  /** The last 8 digits of the key's SHA-256. */
+  /** Last 8 digits of the key's SHA-256. */
   fingerprint: z.string(),
-  /** Endpoints and models that it may use; null: all. */
+  /** Endpoints and models that the key may use, or null for all. */
   endpoints: names,
   models: names,
   limits: rateLimits.nullable(),
@@ -20,16 +20,16 @@ export const keySchema = z.strictObject({
   names_end_users: z.boolean(),
   /** Tags of every call. */
   tags: z.array(z.string()),
-  /** The key that it was made for by rotation. */
+  /** Id of the key that this one replaces by rotation. */
   replaces: z.string().nullable(),
   created_at_ms: timeMs,
   expires_at_ms: timeMs.nullable(),
   revoked_at_ms: timeMs.nullable(),
 })
 
-/** A key that was made now: shown this once. */
+/** New key. The key itself is shown only once. */
 export const madeKeySchema = keySchema.extend({
-  /** The key itself; null when the request was sent again. */
+  /** The key itself, or null if the request was repeated. */
   key: z.string().nullable(),
 })
 

@@ -6,21 +6,21 @@ import { dollars } from './fields.ts'
 
 const routeSchema = z.strictObject({
   vendor: z.string(),
-  /** The vendor's own id of the model. */
+  /** Id of the model at the vendor. */
   upstream: z.string(),
   weight: z.number(),
   priority: z.int(),
-  /** Only for calls with these values. */
+  /** Request values under which the price applies. */
   when: z.record(z.string(), z.string()),
 })
 
-/** A model of the catalog, and the ways to it. */
+/** Model of the catalog, and its routes. */
 export const modelSchema = z.strictObject({
   object: z.literal('model'),
   id: z.string(),
   display_name: z.string(),
   kinds: z.array(z.string()),
-  /** Whether calls of the model can be answered here. */
+  /** Whether this gateway can answer calls of the model. */
   available: z.boolean(),
   /** Error code that calls of the model get, or null if it is available. */
   unavailable_reason: z.enum(['model_not_configured', 'model_not_priced']).nullable(),
@@ -63,7 +63,7 @@ export const retiringModelSchema = z.strictObject({
   charged: dollars,
 })
 
-/** Prices of a model that hold under the same conditions. */
+/** Prices of a model that apply under the same conditions. */
 export const priceSchema = z.strictObject({
   object: z.literal('price'),
   model: z.string(),
@@ -74,7 +74,7 @@ export const priceSchema = z.strictObject({
       /** Dollars for `per` units. */
       amount: z.string(),
       per: z.number(),
-      /** Only for calls with more input tokens than this. */
+      /** Number of input tokens above which the price applies. */
       input_tokens_above: z.number().nullable(),
     }),
   ),

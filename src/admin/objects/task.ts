@@ -7,7 +7,10 @@ import { id, timeMs } from './fields.ts'
 export const taskState = z.enum(['submitting', 'unknown', 'queued', 'in_progress', 'completed', 'failed', 'cancelled'])
 export const deliveryState = z.enum(['pending', 'delivered', 'failed', 'disabled'])
 
-/** A task as it is answered. Contains no address of its content, and of its prompt at most what the message of its error quotes. */
+/**
+ * Task in the format of the API. It does not contain the address of its content, and its prompt appears only in quotes by its error
+ * message.
+ */
 export const taskSchema = z.strictObject({
   object: z.literal('task'),
   id,
@@ -18,13 +21,13 @@ export const taskSchema = z.strictObject({
   model: z.string(),
   vendor: z.string(),
   credential: z.string(),
-  /** The vendor's id. */
+  /** Id of the task at the vendor. */
   upstream: z.string().nullable(),
   request: z.string(),
   hold: z.string().nullable(),
   polls: z.int(),
   has_webhook: z.boolean(),
-  /** Vendors quote prompts in their messages; null for operators without the scope `content`. */
+  /** Error. Vendors quote prompts in their messages, so `message` is null for operators without the scope `content`. */
   error: z.strictObject({ code: z.string(), message: z.string().nullable() }).nullable(),
   cost: z.string().nullable(),
   created_at_ms: timeMs,
@@ -60,13 +63,13 @@ export function taskObject(task: TaskRecord, { can }: Operator): z.infer<typeof 
   }
 }
 
-/** A webhook message as it is answered, without its body. */
+/** Webhook message in the format of the API, without its body. */
 export const deliverySchema = z.strictObject({
   object: z.literal('delivery'),
   id,
   account: z.string(),
   task: z.string(),
-  /** Where it goes, without the query, which may hold a secret. */
+  /** Address of the receiver without the query, which may contain a secret. */
   url: z.string(),
   state: deliveryState,
   attempts: z.array(

@@ -8,7 +8,7 @@ import { dollars, id, timeMs, usageCounts } from './fields.ts'
 
 const percentiles = z.strictObject({ p50_ms: z.number(), p95_ms: z.number(), p99_ms: z.number() }).nullable()
 
-/** Sums of one group of calls as they are answered. */
+/** Sums of one group of calls in the format of the API. */
 export const usageRowSchema = z.strictObject({
   at_ms: timeMs.optional(),
   account: z.string().optional(),
@@ -23,11 +23,11 @@ export const usageRowSchema = z.strictObject({
   abandoned: z.int(),
   estimated: z.int(),
   usage: usageCounts,
-  /** Of all calls together. */
+  /** Total duration of all calls. */
   duration_ms: z.number(),
   due: dollars,
   charged: dollars,
-  /** Where they are asked for; null where no call has a value. */
+  /** Percentiles, if requested; null if no call has a value. */
   percentiles: z.strictObject({ duration: percentiles, first_byte: percentiles }).optional(),
 })
 
@@ -63,7 +63,7 @@ export function usageRowObject(row: UsageReportRow): z.infer<typeof usageRowSche
   }
 }
 
-/** One call as it is answered. */
+/** Call in the format of the API. */
 export const requestSchema = z.strictObject({
   object: z.literal('request'),
   id,
@@ -124,7 +124,7 @@ function countsOf(usage: UsageRecord['usage']): Record<string, number> {
   return counts
 }
 
-/** One call to a vendor as it is answered. Milliseconds from the request's arrival. */
+/** Call to a vendor in the format of the API. Times are in milliseconds since the request's arrival. */
 const attemptSchema = z.strictObject({
   vendor: z.string(),
   credential: z.string().nullable(),
@@ -136,11 +136,11 @@ const attemptSchema = z.strictObject({
   end_ms: z.number(),
 })
 
-/** One call with everything that is known of it. */
+/** Call with all known details. */
 export const requestDetailSchema = requestSchema.extend({
-  /** In the order of their beginnings. A single one that did not fail is taken to have lasted as long as the call. */
+  /** Attempts in the order of their start. A single attempt without a failure is assumed to last as long as the call. */
   attempts: z.array(attemptSchema),
-  /** What it was charged. */
+  /** Journal lines of its charge. */
   journal: z.array(entrySchema),
 })
 
@@ -159,7 +159,7 @@ export function attemptObjects(record: UsageRecord): z.infer<typeof attemptSchem
 
 const OUTCOMES = { completed: 'answered', failed: 'failed', abandoned: 'abandoned' } as const
 
-/** What a record without attempts tells of the one that was made, if there was one. */
+/** Returns the only attempt of a record without attempts, if there was one. */
 function onlyAttempt({
   vendor,
   credentialId,

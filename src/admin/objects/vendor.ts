@@ -3,7 +3,7 @@ import type { KeyReport, VendorReport } from '../../gateway/route-report.ts'
 import { timeMs } from './fields.ts'
 
 const vendorKeySchema = z.strictObject({
-  /** The vendor's id and a fingerprint of the operator's key. */
+  /** Id of the vendor and a fingerprint of the operator's key. */
   credential: z.string(),
   weight: z.number(),
   circuit: z.enum(['closed', 'half-open', 'open']),
@@ -15,7 +15,7 @@ const vendorKeySchema = z.strictObject({
   open_models: z.array(z.string()),
 })
 
-/** A vendor as this process sees it. */
+/** Vendor from the view of this process. */
 export const vendorSchema = z.strictObject({
   object: z.literal('vendor'),
   id: z.string(),

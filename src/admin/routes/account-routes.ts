@@ -24,7 +24,7 @@ const settings = {
   tier: z.enum(['free', 'paid']).optional(),
   name: label.nullable().optional(),
   plan: z.string().min(1).max(200).nullable().optional(),
-  /** Takes the scope `money`, like `credit_limit`. */
+  /** Requires the scope `money`, like `credit_limit`. */
   billing: z.enum(['prepaid', 'metered']).nullable().optional(),
   credit_limit: dollars.nullable().optional(),
   spending_cap: periodLimit.nullable().optional(),
@@ -32,7 +32,7 @@ const settings = {
 const update = z.strictObject(settings)
 const creation = z.strictObject({ id: newId.optional(), ...settings })
 
-/** Accounts themselves; what is done with their money is in `book-routes.ts`. */
+/** Routes of accounts. Routes of their money are in `book-routes.ts`. */
 export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_accounts',
@@ -120,7 +120,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
   }),
 ]
 
-/** The account that the path names, as it is after a step. @throws GatewayError with status 404 where it is not there. */
+/** Returns the account in the path after a step. @throws GatewayError with status 404 if it does not exist. */
 async function accountAnswer(
   call: Pick<AdminCall, 'gateway' | 'params'>,
   step: (accounts: Gateway['accounts'], name: string) => Promise<Account | undefined>,
@@ -129,7 +129,10 @@ async function accountAnswer(
   return accountObject(existing('account', name, await step(call.gateway.accounts, name)))
 }
 
-/** @throws GatewayError `permission_denied` for a change of what an account may owe, without the scope `money`. */
+/**
+ * @throws GatewayError `permission_denied` if the change affects what an account may owe, and the operator does not have the scope
+ *   `money`.
+ */
 function settingsOf(body: z.output<typeof update>, operator: Operator): AccountUpdate {
   const { tier, name, plan, billing, credit_limit, spending_cap } = body
   if (billing !== undefined || credit_limit !== undefined) checkScope(operator, 'money')
@@ -143,7 +146,7 @@ function settingsOf(body: z.output<typeof update>, operator: Operator): AccountU
   }
 }
 
-/** A new account has nothing that could be taken away. */
+/** A new account has no values that null could remove. */
 function withoutNulls(account: AccountUpdate & { readonly id: string | undefined }): Partial<NewAccount> {
   return Object.fromEntries(Object.entries(account).filter(([, value]) => value != null))
 }
@@ -158,7 +161,7 @@ export function amountOf(param: string, text: string): bigint {
   }
 }
 
-/** A spending cap as it is sent; null takes it away. */
+/** Parses a spending cap; null removes it. */
 export function capOf(cap: z.output<typeof periodLimit> | null | undefined): SpendingCap | null | undefined {
   return cap == null ? cap : { amount: amountOf('spending_cap.amount', cap.amount), period: cap.period }
 }

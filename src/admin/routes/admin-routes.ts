@@ -10,7 +10,7 @@ import { TASK_ROUTES } from './task-routes.ts'
 import { USAGE_ROUTES } from './usage-routes.ts'
 import { VENDOR_ROUTES } from './vendor-routes.ts'
 
-/** Everything that the admin API does. */
+/** All routes of the admin API. */
 export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...OPERATOR_ROUTES,
   ...ACCOUNT_ROUTES,

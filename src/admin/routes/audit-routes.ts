@@ -4,7 +4,7 @@ import { auditEntryObject, auditEntrySchema } from '../objects/audit.ts'
 import { countOf, id, listObject, listOfObjects, pageQuery } from '../objects/fields.ts'
 import { moment, momentMs } from './moment.ts'
 
-/** Changes by operators. */
+/** Routes of changes by operators. */
 export const AUDIT_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_changes',

@@ -18,15 +18,15 @@ import { bodyMoment, moment, momentMs } from './moment.ts'
 const changeSchema = z.strictObject({
   object: z.literal('account.change'),
   account: id,
-  /** False: a change of that id was made before, and nothing was changed now. */
+  /** Whether the change is new. If false, a change with this id was made before, and nothing was changed now. */
   is_new: z.boolean(),
-  /** What was given or taken; null: nothing now. */
+  /** Amount that was added or removed, or null if nothing was changed now. */
   amount: dollars.nullable(),
   balance: dollars,
   owed: dollars,
 })
 
-/** What an account has after a change. */
+/** State of an account after a change. */
 async function changeObject({ gateway }: AdminCall | Pick<AdminCall, 'gateway'>, account: string, change: Change) {
   const { balance = 0n, owed = 0n } = (await gateway.accounts.get(account)) ?? {}
   return {
@@ -46,7 +46,7 @@ interface Change {
 
 const range = { from: moment.optional(), until: moment.optional(), month: z.string().max(20).optional() }
 
-/** Money of accounts. Amounts are decimal dollars. */
+/** Routes of accounts' money. Amounts are decimal dollars. */
 export const BOOK_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'credit_account',
@@ -57,7 +57,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     scope: 'money',
     body: z.strictObject({
       amount: dollars,
-      /** Makes it idempotent for ever; default: one that follows from the Idempotency-Key. */
+      /** Id that makes the change idempotent indefinitely. By default it is derived from the Idempotency-Key. */
       id: newId.optional(),
       description: label.optional(),
       expires_at: bodyMoment.optional(),

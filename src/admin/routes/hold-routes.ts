@@ -3,7 +3,7 @@ import { type AdminRoute, defineRoute, paramOf } from '../admin-route.ts'
 import { holdObject, holdSchema, resolutionObject, resolutionSchema } from '../objects/books.ts'
 import { countOf, dollars, listObject, listOfObjects, pageQuery, reason } from '../objects/fields.ts'
 
-/** Money held for calls in progress. */
+/** Routes of money held for calls in progress. */
 export const HOLD_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_holds',

@@ -8,12 +8,12 @@ import { keyObject, keySchema, madeKeySchema } from '../objects/key.ts'
 import { capOf } from './account-routes.ts'
 import { bodyMoment, momentMs } from './moment.ts'
 
-/** More than of other lists, which begin with the newest: few accounts have more keys. */
+/** Larger than in other lists, which start with the newest: few accounts have more keys. */
 const DEFAULT_LIMIT = 1_000
 
 const names = z.array(z.string().min(1).max(200)).min(1).max(1_000)
 
-/** Keys of callers. */
+/** Routes of callers' keys. */
 export const KEY_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_keys',
@@ -40,20 +40,20 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     tag: 'keys',
     summary: 'Makes a key, which is shown this once',
     scope: 'write',
-    // With a key one reads what its account has stored.
+    // A key can read the stored data of its account.
     alsoScope: 'content',
     target: 'account',
     secret: 'key',
     body: z.strictObject({
       account: id,
       label: label.optional(),
-      /** Endpoints and models that it may use; absent: all. */
+      /** Endpoints and models that the key may use. If omitted, all. */
       endpoints: names.optional(),
       models: names.optional(),
       limits: rateLimits.optional(),
       spending_cap: periodLimit.optional(),
       names_end_users: z.boolean().optional(),
-      /** Of every call, for records of usage. */
+      /** Tags of every call, for usage records. */
       tags: z.array(z.string()).max(8).optional(),
       expires_at: bodyMoment.optional(),
     }),
@@ -120,7 +120,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     tag: 'keys',
     summary: 'Makes a key like an old one, which ends after the overlap; the new one is shown this once',
     scope: 'write',
-    // With a key one reads what its account has stored.
+    // A key can read the stored data of its account.
     alsoScope: 'content',
     secret: 'key',
     body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),

@@ -2,22 +2,22 @@ import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { momentOf, UsageQueryError } from '../../usage/usage-query.ts'
 
-/** A moment: Unix milliseconds, or an ISO 8601 text such as `2026-11-01`, which is UTC without a zone. */
+/** Time as Unix milliseconds, or as ISO 8601 text such as `2026-11-01`, which is UTC without a zone. */
 export const moment = z.string().min(1).max(40)
 
-/** The same in a body, where milliseconds are a number too. */
+/** Time in a body, where milliseconds may also be a number. */
 export const bodyMoment = z.union([moment, z.int().min(0)])
 
-/** A moment as it is sent. */
+/** Time as it was sent. */
 type SentMoment = z.output<typeof bodyMoment>
 
-/** A moment for `gateway.usage`, which takes digits as a number only. */
+/** Converts a time for `gateway.usage`, which accepts digits only as a number. */
 export function momentText(sent: SentMoment): SentMoment {
   return typeof sent === 'string' && /^\d{1,15}$/.test(sent) ? Number(sent) : sent
 }
 
 /**
- * Unix milliseconds of a moment.
+ * Returns a time in Unix milliseconds.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
 export function momentMs(param: string, sent: SentMoment): number {

@@ -7,22 +7,22 @@ import { type AdminRoute, changeId, checkScope, defineRawRoute, defineRoute, exi
 import { id } from '../objects/fields.ts'
 import { OPERATOR_SCOPES } from '../operators.ts'
 
-/** Paths of requests that begin a new call. All other paths are about what an account has stored. */
+/** Paths of requests that start a new call. All other paths concern stored data of an account. */
 const NEW_CALLS: ReadonlySet<string> = new Set(ENDPOINTS.map(({ path }) => path))
 
 /** Members that refer to stored answers, conversations, files or containers of an account. */
 const REFERENCE = /^(?:conversation|container)$|_ids?$/
-/** Ids that a conversation itself contains: those of tool calls and of people. */
+/** Ids that a conversation itself contains: those of tool calls and of users. */
 const HARMLESS: ReadonlySet<string> = new Set(['call_id', 'tool_call_id', 'tool_use_id', 'user_id'])
 
-/** What concerns the operator himself. */
+/** Routes that concern the signed-in operator. */
 export const OPERATOR_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'get_session',
     method: 'GET',
     path: '/session',
     tag: 'operator',
-    summary: 'Who asks, what he may do, and whether changes are allowed here',
+    summary: 'Returns the signed-in operator, their permissions, and whether changes are allowed',
     scope: 'read',
     answer: z.strictObject({
       object: z.literal('session'),
@@ -53,7 +53,7 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
     target: 'account',
     body: z.strictObject({
       account: id,
-      /** A path of the public API that takes a JSON body: `/v1/chat/completions`. */
+      /** Path of the public API that accepts a JSON body: `/v1/chat/completions`. */
       path: z.string().regex(/^\/v1\/[\w/-]+$/),
       request: z.record(z.string(), z.unknown()),
     }),
@@ -61,7 +61,7 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
     async run(call) {
       const { gateway, operator } = call
       const { account: accountId, path, request } = call.body
-      // The answer, or the model's next one, would show what the account has stored.
+      // The answer, or the model's next one, would show stored data of the account.
       if (storedReference(path, request) !== undefined) checkScope(operator, 'content')
       const account = existing('account', accountId, await gateway.accounts.get(accountId))
       const caller = gateway.exchangeAs({
@@ -70,7 +70,7 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
         tier: account.tier,
         isFrozen: account.frozen !== undefined,
       })
-      // Of the operator alone: the account's callers have keys of their own.
+      // Key of the operator only: the account's callers have their own keys.
       const idempotencyKey = changeId(undefined, call)
       return { forward: (sink) => caller.handle(jsonRequest(path, request, idempotencyKey), sink) }
     },
@@ -94,7 +94,7 @@ function jsonRequest(path: string, body: object, idempotencyKey: string | undefi
 }
 
 /**
- * Returns what of a request may read or change something that an account has stored: its path, or the name of a member. Returns
+ * Returns the part of a request that may read or change stored data of an account: its path, or the name of a member. Returns
  * `undefined` for a new call that contains all of its input.
  */
 function storedReference(path: string, request: object): string | undefined {
@@ -106,7 +106,7 @@ function storedReference(path: string, request: object): string | undefined {
     const isNamed = typeof value['type'] === 'string' || typeof value['role'] === 'string'
     if (value['type'] === 'item_reference' || (!isNamed && typeof value['id'] === 'string')) return 'id'
     for (const [name, member] of Object.entries(value)) {
-      // The properties of a schema have such names too; their values are objects.
+      // Properties of a schema may have such names too; their values are objects.
       const isId = typeof member === 'string' || Array.isArray(member)
       if (isId && REFERENCE.test(name) && !HARMLESS.has(name)) return name
       if (isContainer(member)) pending.push(member)

@@ -23,12 +23,12 @@ const filters = {
 }
 const DEFAULT_LIMIT = 50
 
-/** Records that are read for one page, about. */
+/** Approximate number of records that are read for one page. */
 const MOST_READ = 10_000
-/** Most of them in one question to the store. */
+/** Maximum number of records in one query. */
 const LARGEST_PIECE = 500
 
-/** Calls one by one. */
+/** Routes of single calls. */
 export const REQUEST_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_requests',
@@ -57,7 +57,7 @@ export const REQUEST_ROUTES: readonly AdminRoute[] = [
     tag: 'requests',
     summary: 'One call with its attempts and its lines in the journal',
     scope: 'read',
-    /** When it ended, as a list of calls says; without it the call is looked for by the time in its id. */
+    /** End of the call, from a list of calls. Without it, the search uses the time in the id. */
     query: z.strictObject({ ended_at: moment.optional() }),
     answer: requestDetailSchema,
     async run(call) {
@@ -89,24 +89,24 @@ interface AskedPage {
 }
 
 /**
- * Stores find records by account and time only, so that others are read and left out, up to a bound: in pieces that grow while little
- * fits, so that such filters cost few questions.
+ * Returns a page of calls with filters. Stores find records only by account and time, so other records are read and skipped, up to a
+ * limit. The reads grow while few records match, so that such filters need few queries.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
 async function filteredPage(gateway: Gateway, { range, after, limit, wanted }: AskedPage) {
   const found: UsageRecord[] = []
   let next = after
   let piece = limit
-  // A page that is half full is enough: its rest would be read in ever smaller pieces.
+  // A half-full page is sufficient: the rest would be read in ever smaller parts.
   for (let read = 0; read < MOST_READ; ) {
-    // A store in this process answers at once, and calls would wait for all pieces.
+    // A store in this process answers without waiting, so calls would wait for all parts.
     if (read > 0) await endOfTurn()
     const page = await gateway.usage.records({ ...range, cursor: next, limit: piece })
     const fitting = page.records.filter((record) => isWanted(record, wanted))
-    // A store may give an empty page before the end.
+    // A store may return an empty page before the end.
     read += Math.max(limit, page.records.length)
     const room = limit - found.length
-    // A cursor is the end of a piece: what fits too often is read again in one that all of it fits into.
+    // A cursor is the end of a read. If too many records match, they are read again in a part that fits completely.
     if (fitting.length > room) {
       piece = room
       continue
@@ -132,7 +132,7 @@ function isWanted(record: UsageRecord, { key, model, endpoint, vendor, ending, c
   )
 }
 
-/** As in sums, an empty text stands for what there is not. */
+/** In sums, an empty string stands for a missing value. */
 function isSame(wanted: string | undefined, value = ''): boolean {
   return wanted === undefined || wanted === value
 }

@@ -4,7 +4,7 @@ import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../ad
 import { countOf, id, listObject, listOfObjects, pageQuery } from '../objects/fields.ts'
 import { deliveryObject, deliverySchema, deliveryState, taskObject, taskSchema, taskState } from '../objects/task.ts'
 
-/** Tasks of accounts, and the messages about them. */
+/** Routes of accounts' tasks, and of the messages about them. */
 export const TASK_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_all_tasks',
@@ -126,13 +126,13 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     path: '/accounts/{account}/webhook_secret',
     tag: 'tasks',
     summary: 'The secret that signs the webhook messages of an account; made now if there is none',
-    // The scope is `write`, because with the secret one can sign messages in the gateway's name.
+    // The scope is `write`, because the secret can sign messages in the gateway's name.
     scope: 'write',
     secret: 'secret',
     answer: z.strictObject({ object: z.literal('webhook.secret'), account: id, secret: z.string() }),
     async run(call) {
       if (call.isReadOnly) {
-        const message = 'Nothing can be changed here, and to read a secret makes one where there is none.'
+        const message = 'Changes are disabled here, and reading a secret creates one if there is none.'
         throw new GatewayError('method_not_allowed', { message })
       }
       const account = paramOf(call, 'account')
@@ -146,14 +146,14 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts/{account}/webhook_secret',
     tag: 'tasks',
-    summary: 'Gives an account a new secret; older ones sign beside it for the overlap',
+    summary: 'Gives an account a new secret; older ones still sign during the overlap',
     scope: 'write',
     secret: 'secret',
     body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),
     answer: z.strictObject({
       object: z.literal('webhook.secret'),
       account: id,
-      /** Null when the request was sent again. */
+      /** The secret, or null if the request was repeated. */
       secret: z.string().nullable(),
     }),
     async run(call) {

@@ -13,21 +13,21 @@ import { bodyMoment, moment, momentText } from './moment.ts'
 
 const filter = z.string().max(500).optional()
 const usageQuery = z.strictObject({
-  /** Default: 29 days ago, so that with today there are 30. */
+  /** Start of the range. By default 29 days ago, which makes 30 days including today. */
   from: moment.optional(),
   to: moment.optional(),
-  /** Names separated by commas: one of hour, day, month; account, key, model, endpoint, vendor, end_user, tag. Default: none, one row. */
+  /** Names separated by commas: hour, day or month; account, key, model, endpoint, vendor, end_user, tag. By default there is one row. */
   group_by: z.string().max(200).optional(),
   limit: z
     .string()
     .regex(/^\d{1,6}$/, 'must be a whole number from 1 to 100000')
     .optional(),
-  /** Only the rows of the highest charges, so many; not by time. */
+  /** Number of rows with the highest charges; cannot be combined with groups by time. */
   top: z
     .string()
     .regex(/^\d{1,4}$/, 'must be a whole number from 1 to 1000')
     .optional(),
-  /** Of durations and of times to the first content, in milliseconds; not by account or key. Default: false. */
+  /** Whether to add percentiles of durations and of times to the first content, in milliseconds; not by account or key. Default: false. */
   percentiles: z.enum(['true', 'false']).optional(),
   account: filter,
   key: filter,
@@ -42,7 +42,7 @@ const reportSchema = z.strictObject({
   object: z.literal('usage'),
   from_ms: timeMs,
   until_ms: timeMs,
-  /** Every call that ended before is in the sums. */
+  /** The sums include every call that ended before this time. */
   as_of_ms: timeMs,
   data: z.array(usageRowSchema),
 })
@@ -51,7 +51,7 @@ const days = z.strictObject({ from: moment, to: moment.optional() })
 const daysOfBody = z.strictObject({ from: bodyMoment, to: bodyMoment.optional() })
 const DEFAULT_DAYS = 30
 
-/** Sums of calls, and their proof. */
+/** Routes of sums of calls, and of their verification. */
 export const USAGE_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'query_usage',
@@ -133,10 +133,10 @@ function daysOf({ from, to }: z.output<typeof daysOfBody>) {
 
 type Asked = z.output<typeof usageQuery>
 
-/** Names of groups as the API has them. */
+/** Names of groups in the API. */
 const GROUPS: readonly string[] = USAGE_GROUPS.map((name) => (name === 'endUser' ? 'end_user' : name))
 
-/** @throws GatewayError `invalid_request` for a name that is none. */
+/** @throws GatewayError `invalid_request` for an unknown name. */
 function groupsOf({ group_by }: Asked): readonly string[] {
   const groups = group_by === undefined || group_by === '' ? [] : group_by.split(',')
   const unknown = groups.find((group) => !GROUPS.includes(group))
@@ -168,7 +168,7 @@ function reportOf({
 
 const SUMS = ['requests', 'failed', 'abandoned', 'estimated', 'duration_ms', 'due', 'charged'] as const
 
-/** Lines that are made in one turn of the event loop. */
+/** Number of lines that are formatted in one turn of the event loop. */
 const LINES_AT_ONCE = 500
 
 async function* csvOf({ rows }: UsageReport, groups: readonly string[]): AsyncIterable<string> {
@@ -186,7 +186,7 @@ async function* csvOf({ rows }: UsageReport, groups: readonly string[]): AsyncIt
     if (index % LINES_AT_ONCE !== LINES_AT_ONCE - 1) continue
     yield piece
     piece = ''
-    // Calls would wait for the whole file.
+    // Otherwise calls would wait for the whole file.
     await endOfTurn()
   }
   if (piece !== '') yield piece

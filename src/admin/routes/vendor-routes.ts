@@ -13,7 +13,7 @@ const SPEND_DAYS = 29
 /** Maximum number of called models that are examined, the most expensive first. */
 const MAX_RETIRING = 1_000
 
-/** Vendors with their health, models and prices. */
+/** Routes of vendors with their health, models and prices. */
 export const VENDOR_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_vendors',

@@ -4,48 +4,48 @@ import type { ChatFields, ChatModels, OneAnswerChatFields } from '../models/chat
 import type { ModelId } from '../models/model-request.ts'
 import { Draft, within } from './draft.ts'
 
-/** API specification, "Limits". */
+/** Maximum number of stop sequences (API specification, "Limits"). */
 const MAX_STOP_SEQUENCES = 4
 
 /** A chat request, ready to be sent. */
 export type BuiltChat<Model, Stream> = OneAnswerChatFields & { readonly model: Model; readonly stream: Stream }
 
-/** Builds a chat request step by step. Steps that set a field replace what was set before; messages are added. */
+/** Builds a chat request step by step. Each step replaces the previous value of its field; messages are added. */
 export interface ChatBuilder<Model, Stream extends boolean = false> {
   system(text: string): this
-  /** A text, or parts with pictures. */
+  /** Adds a user message: a text, or parts with images. */
   user(content: string | ChatContentPart[]): this
   assistant(text: string): this
-  /** The result of a tool call by the model. */
+  /** Adds the result of a tool call by the model. */
   toolResult(callId: string, content: string): this
-  /** Any messages, such as those of an earlier answer. */
+  /** Adds any messages, such as those of an earlier answer. */
   messages(...messages: readonly ChatMessage[]): this
-  /** 0 to 2. */
+  /** Sets the temperature, from 0 to 2. */
   temperature(value: number): this
-  /** 0 to 1. */
+  /** Sets nucleus sampling, from 0 to 1. */
   topP(value: number): this
-  /** At least 1. */
+  /** Sets the maximum number of output tokens, at least 1. */
   maxTokens(tokens: number): this
-  /** At most 4. */
+  /** Sets up to 4 stop sequences. */
   stop(...sequences: readonly string[]): this
-  /** -2 to 2. */
+  /** Sets the presence penalty, from -2 to 2. */
   presencePenalty(value: number): this
-  /** -2 to 2. */
+  /** Sets the frequency penalty, from -2 to 2. */
   frequencyPenalty(value: number): this
   seed(value: number): this
   tools(...tools: readonly ChatTool[]): this
   toolChoice(choice: NonNullable<ChatFields['tool_choice']>): this
-  /** Answers in JSON; with a JSON Schema, of that shape. */
+  /** Requests an answer in JSON, of the given JSON Schema if there is one. */
   json(schema?: { readonly name: string; readonly schema: Record<string, unknown> }): this
   reasoningEffort(effort: NonNullable<ChatFields['reasoning_effort']>): this
   endUser(id: string): this
-  /** The answer comes in chunks; the last one has the usage. */
+  /** Requests the answer in chunks; the last one has the usage. */
   stream(): ChatBuilder<Model, true>
-  /** @throws GatewayError `invalid_request` when there is no message. */
+  /** @throws GatewayError `invalid_request` if there is no message. */
   build(): BuiltChat<Model, Stream>
 }
 
-/** Begins a chat request. Steps throw a GatewayError `invalid_request` that names a field out of bounds. */
+/** Starts a chat request. Steps throw a GatewayError `invalid_request` if a value is out of range. */
 export function chat<const Model extends ModelId<ChatModels>>(model: Model): ChatBuilder<Model> {
   return new ChatDraft<Model, false>({ model, stream: false, messages: [] })
 }

@@ -1,7 +1,7 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { invalidField } from '../../endpoints/field-errors.ts'
 
-/** An unfinished request. Immutable: every step returns a new one, so a half-built request can be shared. */
+/** Unfinished request. Immutable: every step returns a new one, so a half-built request can be shared. */
 export abstract class Draft<State extends object> {
   protected readonly state: State
 
@@ -9,7 +9,7 @@ export abstract class Draft<State extends object> {
     this.state = state
   }
 
-  /** The same draft with some of its state replaced. */
+  /** Returns a copy of the draft with some of its state replaced. */
   protected with(change: Partial<State>): this {
     const SameDraft = this.constructor as new (state: State) => this
     return new SameDraft({ ...this.state, ...change })
@@ -28,7 +28,7 @@ export function within(param: string, value: number, [min, max]: readonly [numbe
   throw invalidField(param, `must be ${min} to ${max}`)
 }
 
-/** The row of a model in the package, by its id or its vendor's; undefined for a host's own. */
+/** Returns the package's definition of a model, by its id or its vendor's id, or `undefined` for a model of the host. */
 export function knownModel(id: string, ...lists: readonly (readonly ModelDefinition[])[]): ModelDefinition | undefined {
   const rows = lists.flat()
   return rows.find((row) => row.id === id) ?? rows.find((row) => row.aliases?.includes(id) === true)

@@ -16,16 +16,16 @@ export type BuiltEmbedding<Model, Encoding> = FieldsOf<Model> & {
 
 /** Builds an embedding request step by step. */
 export interface EmbeddingBuilder<Model, Encoding extends 'float' | 'base64' = 'float'> {
-  /** Texts to add; vectors are returned in their order. */
+  /** Adds texts; vectors are returned in the same order. */
   input(...texts: readonly string[]): this
   /**
-   * Size of the vectors.
-   * @throws GatewayError `invalid_request` for a size that the model does not support.
+   * Sets the size of the vectors.
+   * @throws GatewayError `invalid_request` if the model does not support the size.
    */
   dimensions(size: FieldOf<FieldsOf<Model>, 'dimensions', number>): this
-  /** Vectors travel as base64, in a third of the bytes. */
+  /** Requests vectors as base64, which needs a third of the bytes. */
   base64(): EmbeddingBuilder<Model, 'base64'>
-  /** @throws GatewayError `invalid_request` when there is no text. */
+  /** @throws GatewayError `invalid_request` if there is no text. */
   build(): BuiltEmbedding<Model, Encoding>
 }
 
@@ -36,9 +36,9 @@ interface State {
   readonly dimensions?: number
 }
 
-/** Begins an embedding request. */
+/** Starts an embedding request. */
 export function embedding<const Model extends ModelId<EmbeddingModels>>(model: Model): EmbeddingBuilder<Model> {
-  // The draft takes any size; the type shows those of the model.
+  // The draft accepts any size; the type allows only those of the model.
   return new EmbeddingDraft({ model, encoding_format: 'float', input: [] }) as never
 }
 
@@ -59,7 +59,10 @@ class EmbeddingDraft extends Draft<State> {
   }
 }
 
-/** As the gateway does: what the vendor offers, or a cut of it, unless the specification has closed the sizes. */
+/**
+ * Checks the size by the gateway's rule: sizes that the vendor offers, or a shortened one of these, unless the specification lists
+ * all allowed sizes.
+ */
 function checkDimensions(model: string, size: number): void {
   const known = knownModel(model, DASHSCOPE_EMBEDDING_MODELS, GEMINI_EMBEDDING_MODELS, VOYAGE_EMBEDDING_MODELS)
   const { dimensions, nativeDimensions = [], truncatesDimensions } = known?.limits ?? {}

@@ -20,18 +20,18 @@ import type { FormatSteps, PartialStreamStep, PictureSteps, StreamField } from '
 
 type FieldsOf<Model> = RequestOf<ImageModels, Model, OtherImageRequest>
 
-/** An image request, ready to be sent. */
+/** Image request, ready to be sent. */
 export type BuiltImage<Model, Stream extends boolean = false> = FieldsOf<Model> & {
   readonly model: Model
 } & StreamField<Stream>
 
 interface CommonSteps<Model, Stream extends boolean> {
   prompt(text: string): this
-  /** @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field that is missing or wrong. */
+  /** @throws GatewayError `invalid_request` or `unsupported_parameter` naming the missing or invalid field. */
   build(): BuiltImage<Model, Stream>
 }
 
-/** A size as the model writes it: `1024*1024`, `2K`, `1536x1024`. */
+/** Size in the model's own format: `1024*1024`, `2K`, `1536x1024`. */
 interface SizeStep<Size> {
   size(size: Size): this
 }
@@ -40,17 +40,17 @@ interface SizeStep<Size> {
 interface MultimodalSteps {
   negativePrompt(text: string): this
   seed(value: number): this
-  /** Default off. */
+  /** Sets the watermark. Default off. */
   watermark(isOn?: boolean): this
 }
 
 interface PromptExtendStep {
-  /** Lets the vendor rewrite the prompt; its default is on. */
+  /** Lets the vendor rewrite the prompt. The vendor's default is on. */
   promptExtend(isOn?: boolean): this
 }
 
 interface ReferenceUrlStep {
-  /** A picture to work from: an https URL. */
+  /** Adds a reference image by its https URL. */
   reference(url: string): this
 }
 
@@ -66,17 +66,17 @@ type StepsOfMultimodal<Request> = MultimodalSteps &
 
 /** Steps of the interactions shape (API specification, "Interactions-style image request"). */
 interface InteractionSteps<Format> {
-  /** Default `1K`. */
+  /** Sets the size. Default `1K`. */
   size(size: FieldOf<Format, 'image_size', string>): this
   aspectRatio(ratio: FieldOf<Format, 'aspect_ratio', string>): this
-  /** A picture to work from. */
+  /** Adds a reference image. */
   reference(picture: InteractionPicture): this
   system(instruction: string): this
-  /** 0 to 2. */
+  /** Sets the temperature, from 0 to 2. */
   temperature(value: number): this
-  /** Goes on from an earlier answer. */
+  /** Continues an earlier answer. */
   continuing(interactionId: string): this
-  /** False: the answer cannot be continued. Default true. */
+  /** Sets whether the answer is stored, so that it can be continued. Default true. */
   store(isOn: boolean): this
 }
 
@@ -87,7 +87,7 @@ interface ThinkingStep {
 type StepsOfInteraction<Request> = InteractionSteps<FieldOf<Request, 'response_format', unknown>> &
   ('thinking_level' extends keyof FieldOf<Request, 'generation_config', unknown> ? ThinkingStep : unknown)
 
-/** Steps of OpenAI's shape that the older models lack (OpenAI API, "Create image"). */
+/** Steps of OpenAI's shape that the older models do not have (OpenAI API, "Create image"). */
 interface GptImageSteps extends FormatSteps {
   moderation(level: 'auto' | 'low'): this
 }
@@ -97,11 +97,11 @@ type StepsOfOpenAI<Request> = PictureSteps &
   ('output_format' extends keyof Request ? GptImageSteps : unknown)
 
 interface StreamStep<Streaming> {
-  /** Each picture comes in its own event. */
+  /** Requests each image in its own event. */
   stream(): Streaming
 }
 
-/** Models of the interactions shape have no unfinished pictures to show; some models do not stream. */
+/** Models of the interactions shape have no partial images; some models do not stream. */
 type StepsOfStream<Model> = [EventOf<ImageModels, Model, OtherImageEvent>] extends [never]
   ? unknown
   : AnswerOfModel<Model> extends InteractionImageAnswer
@@ -110,7 +110,7 @@ type StepsOfStream<Model> = [EventOf<ImageModels, Model, OtherImageEvent>] exten
 
 type AnswerOfModel<Model> = AnswerOf<ImageModels, Model, OtherImageAnswer>
 
-/** Builds an image request step by step. A model shows the steps of its shape; an unknown one shows those of all shapes. */
+/** Builds an image request step by step. A known model has the steps of its shape; an unknown one has the steps of all shapes. */
 export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Model, Stream> &
   StepsOfStream<Model> &
   (AnswerOfModel<Model> extends MultimodalImageAnswer
@@ -126,12 +126,12 @@ export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Mo
             GptImageSteps &
             PromptExtendStep)
 
-/** The facts of a model that the package does not know, equal to its row in the gateway. */
+/** Facts of a model that the package does not know, equal to its row in the gateway. */
 export type ImageModelFacts = Pick<ModelFacts, 'protocol' | 'image'>
 
 /**
  * Starts an image request, in the shape of the model.
- * @throws GatewayError `model_not_configured` for a model whose shape is not known.
+ * @throws GatewayError `model_not_configured` if the shape of the model is unknown.
  */
 export function image<const Model extends ModelId<ImageModels>>(
   model: Model,
@@ -143,7 +143,7 @@ export function image<const Model extends ModelId<ImageModels>>(
     imageFamilyOf(model) ??
     {}
   const row: ModelFacts = { id: model, limits: {}, ...(abilities === undefined ? {} : { image: abilities }) }
-  // Each draft has every step of its shape; the type shows those of the model.
+  // Each draft has every step of its shape; the type exposes only those of the model.
   return draftOf(protocol, row) as never
 }
 

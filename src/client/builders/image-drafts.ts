@@ -13,7 +13,7 @@ import { checkFreeSize, type OpenAIImageRequest } from '../../endpoints/images/o
 import { Draft, required, within } from './draft.ts'
 import { PictureDraft, type PictureFields } from './picture-draft.ts'
 
-/** A picture in base64, or by its address. */
+/** Image as base64 data or as a URL. */
 export type InteractionPicture =
   | { readonly mimeType: string; readonly data: string }
   | { readonly mimeType: string; readonly uri: string }
@@ -113,7 +113,7 @@ export class InteractionImageDraft extends Draft<InteractionState> {
     return this.with({ isStored })
   }
   stream(partialImages?: number): this {
-    if (partialImages !== undefined) throw invalidField('partial_images', 'this shape has no unfinished pictures')
+    if (partialImages !== undefined) throw invalidField('partial_images', 'this shape has no partial images')
     return this.with({ isStreamed: true })
   }
   build(): InteractionRequest {

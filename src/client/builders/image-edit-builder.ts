@@ -20,34 +20,34 @@ import {
 
 type FieldsOf<Model> = RequestOf<ImageEditModels, Model, OtherImageEditRequest>
 
-/** An edit, ready to be sent by the client. */
+/** Image edit, ready to be sent by the client. */
 export type BuiltImageEdit<Model, Stream extends boolean = false> = FieldsOf<Model> &
   EditedImages & { readonly model: Model } & StreamField<Stream>
 
-/** Steps that every model on the edits route takes. */
+/** Steps that every model on the edits route supports. */
 interface EditSteps<Model, Stream extends boolean> extends PictureSteps {
   prompt(text: string): this
-  /** A picture to edit; call it again to add more. */
+  /** Adds an image to edit. */
   image(picture: Upload): this
-  /** A PNG of the same size, transparent where the picture changes. */
+  /** Sets the mask: a PNG of the same size, transparent where the image should change. */
   mask(picture: Upload): this
   size(size: FieldOf<FieldsOf<Model>, 'size', string>): this
   /**
-   * The request for `client.images.edit`.
-   * @throws GatewayError naming the field that is missing, wrong, or not the model's.
+   * Returns the request for `client.images.edit`.
+   * @throws GatewayError naming the field that is missing, invalid, or unsupported by the model.
    */
   build(): BuiltImageEdit<Model, Stream>
-  /** The request as a form, for any other HTTP client. Throws as {@link EditSteps.build} does, and for a path outside Node. */
+  /** Returns the request as a form, for any other HTTP client. Throws as {@link EditSteps.build} does, and for a path outside Node. */
   form(): Promise<FormData>
 }
 
-/** Steps of models that can answer with addresses. */
+/** Steps of models that can return URLs. */
 interface AddressSteps {
-  /** The answer holds addresses of the pictures in place of bytes. */
+  /** Requests URLs of the images instead of bytes. */
   urls(): this
 }
 
-/** Builds an edit step by step. A model shows the steps that it can do; an unknown one shows all. */
+/** Builds an edit step by step. A known model has the steps that it supports; an unknown one has all steps. */
 export type ImageEditBuilder<Model, Stream extends boolean = false> = EditSteps<Model, Stream> &
   (Model extends keyof ImageEditModels
     ? 'output_format' extends keyof FieldsOf<Model>
@@ -59,9 +59,9 @@ export type ImageEditBuilder<Model, Stream extends boolean = false> = EditSteps<
     ? unknown
     : PartialStreamStep<ImageEditBuilder<Model, true>>)
 
-/** Begins an edit. */
+/** Starts an edit. */
 export function imageEdit<const Model extends ModelId<ImageEditModels>>(model: Model): ImageEditBuilder<Model> {
-  // It has every step; the type shows those of the model.
+  // The draft has every step; the type exposes only those of the model.
   return new ImageEditDraft({ model, images: [], fields: {} }) as never
 }
 

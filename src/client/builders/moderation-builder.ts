@@ -10,11 +10,11 @@ export type BuiltModeration<Model> = RequestOf<ModerationModels, Model, OtherMod
 
 /** Builds a moderation request step by step. */
 export interface ModerationBuilder<Model> {
-  /** Texts to add. Each gets a result of its own, unless a picture is added: then all are judged together. */
+  /** Adds texts. Each gets its own result, unless there is an image: then all parts are judged together. */
   text(...texts: readonly string[]): this
-  /** A picture to add, by its address or as a `data:` URL. */
+  /** Adds an image by its URL, which may be a `data:` URL. */
   picture(url: string): this
-  /** @throws GatewayError `invalid_request` when there is nothing to judge. */
+  /** @throws GatewayError `invalid_request` if there is no input. */
   build(): BuiltModeration<Model>
 }
 
@@ -23,7 +23,7 @@ interface State {
   readonly parts: readonly ModerationInputPart[]
 }
 
-/** Begins a moderation request. */
+/** Starts a moderation request. */
 export function moderation<const Model extends ModelId<ModerationModels>>(model: Model): ModerationBuilder<Model> {
   return new ModerationDraft({ model, parts: [] }) as never
 }
@@ -37,7 +37,7 @@ class ModerationDraft extends Draft<State> {
   }
   build(): { readonly model: string; readonly input: readonly string[] | readonly ModerationInputPart[] } {
     const { model, parts } = this.state
-    if (parts.length === 0) throw invalidField('input', 'needs at least one text or picture')
+    if (parts.length === 0) throw invalidField('input', 'needs at least one text or image')
     const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
     return { model, input: texts.length === parts.length ? texts : [...parts] }
   }

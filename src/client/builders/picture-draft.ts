@@ -3,38 +3,38 @@ import { checkPictureOptions } from '../../endpoints/images/openai/openai-image-
 import type { PlannedImageQuality } from '../models/openai-images.ts'
 import { Draft, required, within } from './draft.ts'
 
-/** API specification, "Limits". */
+/** Maximum number of images (API specification, "Limits"). */
 const MAX_PICTURES = 10
 
-/** OpenAI API, "Create image". */
+/** Maximum number of partial images (OpenAI API, "Create image"). */
 const MAX_PARTIAL_IMAGES = 3
 
-/** Steps that every model of OpenAI's shape takes, new pictures and edits alike (OpenAI API, "Create image"). */
+/** Steps that every model of OpenAI's shape supports, for new images and edits (OpenAI API, "Create image"). */
 export interface PictureSteps {
   quality(quality: PlannedImageQuality): this
-  /** 1 to 10. */
+  /** Sets the number of images, from 1 to 10. */
   count(pictures: number): this
   endUser(id: string): this
 }
 
-/** Steps of models that let the format be chosen. */
+/** Steps of models with a choice of formats. */
 export interface FormatSteps {
-  /** `compression` is 0 to 100, and not for `png`. */
+  /** Sets the format. `compression` is from 0 to 100, and is not available for `png`. */
   format(format: 'png' | 'jpeg' | 'webp', compression?: number): this
-  /** `transparent` needs `png` or `webp`. */
+  /** Sets the background. `transparent` requires `png` or `webp`. */
   background(background: 'transparent' | 'opaque' | 'auto'): this
 }
 
-/** The step of models that stream unfinished pictures. */
+/** Step of models that stream partial images. */
 export interface PartialStreamStep<Streaming> {
-  /** Each picture comes in its own event; before it up to 3 unfinished ones, which cost tokens. Default 0. */
+  /** Requests each image in its own event, after up to 3 partial images, which cost tokens. Default 0. */
   stream(partialImages?: 0 | 1 | 2 | 3): Streaming
 }
 
-/** The `stream` member of a request: absent, unless the step was used. */
+/** The `stream` member of a request; absent unless the step was used. */
 export type StreamField<Stream extends boolean> = Stream extends true ? { readonly stream: true } : unknown
 
-/** Fields by which both new and edited pictures of OpenAI's shape are described. */
+/** Fields of new and edited images of OpenAI's shape. */
 export interface PictureFields {
   readonly prompt?: string
   readonly n?: number
@@ -50,12 +50,12 @@ export interface PictureFields {
   readonly partial_images?: number
 }
 
-/** What a draft of a picture in OpenAI's shape holds at least. */
+/** Minimum state of an image draft in OpenAI's shape. */
 interface PictureState {
   readonly fields: PictureFields
 }
 
-/** The steps that new and edited pictures of OpenAI's shape have in common. */
+/** Steps that new and edited images of OpenAI's shape have in common. */
 export abstract class PictureDraft<State extends PictureState> extends Draft<State> {
   prompt(prompt: string): this {
     return this.set({ prompt })
@@ -85,7 +85,7 @@ export abstract class PictureDraft<State extends PictureState> extends Draft<Sta
     return this.set({ stream: true, ...(partialImages === undefined ? {} : { partial_images: partialImages }) })
   }
 
-  /** The fields, once they are known to be what the model takes. Each of the two routes has its own rule for sizes. */
+  /** Returns the fields after the checks of the model's limits. Each of the two routes has its own rule for sizes. */
   protected checked(
     abilities: ImageAbilities | undefined,
     checkSize: (size: string | undefined, abilities: ImageAbilities | undefined) => void,
@@ -102,7 +102,10 @@ export abstract class PictureDraft<State extends PictureState> extends Draft<Sta
   }
 }
 
-/** Checks the bounds of numbers, and as the gateway does what depends on the model or on another field. Sizes are checked apart. */
+/**
+ * Checks the range of numbers and, like the gateway, the fields that depend on the model or on another field. Sizes are checked
+ * separately.
+ */
 function checkPictureFields(fields: PictureFields, abilities: ImageAbilities | undefined): void {
   const { n, partial_images: partialImages, output_compression: compression } = fields
   if (n !== undefined) within('n', n, [1, abilities?.maxImages ?? MAX_PICTURES])

@@ -10,16 +10,16 @@ export type BuiltRerank<Model> = FieldsOf<Model> & { readonly model: Model }
 
 /** Builds a rerank request step by step. */
 export interface RerankBuilder<Model> {
-  /** What the documents are ranked by. */
+  /** Sets the query that the documents are ranked by. */
   query(text: string): this
-  /** Documents to add: texts, objects that are ranked by their `text`, and pictures as `{ image }` at models that rank them. */
+  /** Adds documents: texts, objects ranked by their `text`, and images as `{ image }` for models that support them. */
   documents(...documents: RerankFields['documents']): this
   /**
-   * Most results; all documents by default.
-   * @throws GatewayError `invalid_request` unless it is a whole number of 1 or more.
+   * Sets the maximum number of results. By default all documents are returned.
+   * @throws GatewayError `invalid_request` unless it is an integer of at least 1.
    */
   top(count: number): this
-  /** The results repeat the documents. */
+  /** Requests the documents in the results. */
   returnDocuments(): this
   /** @throws GatewayError `invalid_request` without a query or a document. */
   build(): BuiltRerank<Model>
@@ -33,7 +33,7 @@ interface State {
   readonly return_documents?: true
 }
 
-/** Begins a rerank request. */
+/** Starts a rerank request. */
 export function rerank<const Model extends ModelId<RerankModels>>(model: Model): RerankBuilder<Model> {
   return new RerankDraft({ model, documents: [] }) as never
 }

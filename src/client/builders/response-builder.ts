@@ -10,44 +10,44 @@ import type {
 } from '../response-types.ts'
 import { Draft, within } from './draft.ts'
 
-/** OpenAI API reference, "Create a model response": `max_output_tokens`. */
+/** Minimum of `max_output_tokens` (OpenAI API reference, "Create a model response"). */
 const LEAST_OUTPUT_TOKENS = 16
 
-/** A request for a response, ready to be sent: with `client.responses.create` or `stream`. */
+/** Response request, ready to be sent with `client.responses.create` or `stream`. */
 export type BuiltResponse<Model> = ResponseRequest & { readonly model: Model }
 
-/** Builds a request for a response step by step. Steps that set a field replace what was set before; items are added. */
+/** Builds a request for a response step by step. Each step replaces the previous value of its field; items are added. */
 export interface ResponseBuilder<Model> {
-  /** System text of this request alone: later turns do not inherit it. */
+  /** Sets the system text of this request only: later turns do not inherit it. */
   instructions(text: string): this
-  /** A text, or parts with pictures and files. */
+  /** Adds a user message: a text, or parts with images and files. */
   user(content: string | readonly ResponseInputPart[]): this
-  /** The output of a call by the model. */
+  /** Adds the output of a tool call by the model. */
   toolOutput(callId: string, output: string | readonly ResponseInputPart[]): this
-  /** Any items, such as the output of an earlier answer. */
+  /** Adds any items, such as the output of an earlier answer. */
   items(...items: readonly ResponseInputItem[]): this
-  /** Goes on from a kept answer. */
+  /** Continues a stored answer. */
   continuing(response: ResponseReference): this
-  /** False: the answer is not kept. Default true. */
+  /** Sets whether the answer is stored. Default true. */
   store(isOn: boolean): this
-  /** 0 to 2. */
+  /** Sets the temperature, from 0 to 2. */
   temperature(value: number): this
-  /** 0 to 1. */
+  /** Sets nucleus sampling, from 0 to 1. */
   topP(value: number): this
-  /** At least 16; reasoning is included. */
+  /** Sets the maximum number of output tokens, at least 16, reasoning included. */
   maxOutputTokens(tokens: number): this
   tools(...tools: readonly ResponseTool[]): this
   toolChoice(choice: NonNullable<ResponseRequest['tool_choice']>): this
-  /** Answers in JSON; with a JSON Schema, of that shape. */
+  /** Requests an answer in JSON, of the given JSON Schema if there is one. */
   json(schema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> }): this
-  /** How much the model reasons, and whether its reasoning is shown. */
+  /** Sets how much the model reasons, and whether its reasoning is shown. */
   reasoning(settings: NonNullable<ResponseRequest['reasoning']>): this
   endUser(id: string): this
-  /** @throws GatewayError `invalid_request` when there is no item, and nothing that is continued. */
+  /** @throws GatewayError `invalid_request` if there is no item and nothing to continue. */
   build(): BuiltResponse<Model>
 }
 
-/** Begins a request for a response. Steps throw a GatewayError `invalid_request` that names a field out of bounds. */
+/** Starts a request for a response. Steps throw a GatewayError `invalid_request` if a value is out of range. */
 export function response<const Model extends ModelId<ChatModels>>(model: Model): ResponseBuilder<Model> {
   return new ResponseDraft<Model>({ model, input: [] })
 }
@@ -111,7 +111,7 @@ class ResponseDraft<Model> extends Draft<State<Model>> implements ResponseBuilde
     return { ...this.state, input: [...input] }
   }
 
-  /** All of it but the model can be set. */
+  /** Every field can be set, except the model. */
   #set(change: Partial<Omit<State<never>, 'model'>>): this {
     return this.with(change as Partial<State<Model>>)
   }

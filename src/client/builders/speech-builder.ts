@@ -12,23 +12,23 @@ export type BuiltSpeech<Model, Format extends 'audio' | 'sse' = 'audio'> = Field
   readonly model: Model
 } & (Format extends 'sse' ? { readonly stream_format: 'sse' } : unknown)
 
-/** Steps that every speech model takes. */
+/** Steps that every speech model supports. */
 interface SpeechSteps<Model, Format extends 'audio' | 'sse'> {
   text(text: string): this
   voice(name: FieldOf<FieldsOf<Model>, 'voice', string>): this
   format(format: FieldOf<FieldsOf<Model>, 'response_format', string>): this
-  /** The sound comes in events, as base64 chunks (`stream_format: 'sse'`). */
+  /** Requests audio in events, as base64 chunks (`stream_format: 'sse'`). */
   events(): SpeechBuilder<Model, 'sse'>
   /**
-   * @throws GatewayError naming the field: no text, a voice or format that the model lacks, or instructions for a model
+   * @throws GatewayError naming the field: no text, a voice or format that the model does not support, or instructions for a model
    *   without them.
    */
   build(): BuiltSpeech<Model, Format>
 }
 
-/** Steps of models that take speaking instructions. */
+/** Steps of models that support speaking instructions. */
 interface InstructionSteps {
-  /** Tone, tempo and emotion, in natural language. */
+  /** Sets tone, tempo and emotion, in natural language. */
   instructions(text: string): this
 }
 
@@ -45,9 +45,9 @@ interface State {
   readonly stream_format?: 'sse'
 }
 
-/** Begins a speech request. */
+/** Starts a speech request. */
 export function speech<const Model extends ModelId<SpeechModels>>(model: Model): SpeechBuilder<Model> {
-  // It has every step; the type shows those of the model.
+  // The draft has every step; the type exposes only those of the model.
   return new SpeechDraft({ model, input: '' }) as never
 }
 

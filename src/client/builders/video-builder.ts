@@ -8,7 +8,7 @@ import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
 import { Draft, knownModel } from './draft.ts'
 
-/** API specification, "Video generation request": the defaults. */
+/** Defaults of the API specification, "Video generation request". */
 const DEFAULT_RESOLUTION = '720p'
 const DEFAULT_SECONDS = 5
 
@@ -17,58 +17,58 @@ export type BuiltVideo<Model> = ModelRequest<VideoModels, Model, OtherVideoReque
 
 type FieldsOf<Model> = RequestOf<VideoModels, Model, OtherVideoRequest>
 
-/** Steps that every video model takes. */
+/** Steps that every video model supports. */
 interface CommonSteps<Model> {
-  /** References are named `Image 1`, `Video 1`: pictures and videos counted apart, in their order. */
+  /** Sets the prompt. It refers to references as `Image 1` or `Video 1`; images and videos are numbered separately, in their order. */
   prompt(text: string): this
   negativePrompt(text: string): this
-  /** Default `720p`. */
+  /** Sets the resolution. Default `720p`. */
   tier(tier: FieldOf<FieldsOf<Model>, 'resolution', string>): this
-  /** Whole seconds; default 5. */
+  /** Sets the duration in whole seconds. Default 5. */
   seconds(seconds: FieldOf<FieldsOf<Model>, 'duration', number>): this
   seed(value: number): this
-  /** Off by default, whatever the vendor's default. */
+  /** Sets the watermark. Off by default, whatever the vendor's default is. */
   watermark(isOn?: boolean): this
   /** Lets the vendor rewrite the prompt. */
   promptExtend(isOn?: boolean): this
-  /** Called when the video has ended. */
+  /** Sets the URL that is called when the video has ended. */
   webhook(url: string): this
   /**
-   * @throws GatewayError naming the step that the model cannot do (`unsupported_parameter`), or the field that is missing or
-   *   wrong (`invalid_request`); `model_not_configured` for a model without a known layout.
+   * @throws GatewayError naming the step that the model does not support (`unsupported_parameter`), or the missing or invalid field
+   *   (`invalid_request`); `model_not_configured` for a model without a known layout.
    */
   build(): BuiltVideo<Model>
 }
 
 interface RatioStep {
-  /** Default `16:9`. */
+  /** Sets the aspect ratio. Default `16:9`. */
   aspectRatio(ratio: VideoRatio): this
 }
 
 interface AudioStep {
-  /** URL of the sound track. */
+  /** Sets the URL of the audio track. */
   audio(url: string): this
 }
 
 interface FirstFrameStep {
-  /** URL of the picture that the video begins with. */
+  /** Sets the URL of the first frame. */
   firstFrame(url: string): this
 }
 
 interface LastFrameSteps {
-  /** URL of the picture that the video ends with. */
+  /** Sets the URL of the last frame. */
   lastFrame(url: string): this
-  /** URL of a video that is continued; its seconds count. */
+  /** Sets the URL of a video to continue; its seconds count towards the duration. */
   firstClip(url: string): this
 }
 
 interface ReferenceStep<Voice> {
-  /** A picture or video whose subject appears in the video. `kind` is needed if the file name does not show it. */
+  /** Adds an image or video whose subject appears in the video. `kind` is required if the file name does not show it. */
   reference(url: string, options?: { readonly kind?: 'image' | 'video' } & Voice): this
 }
 
 interface VoiceOption {
-  /** URL of a recording with the subject's voice. */
+  /** URL of a recording of the subject's voice. */
   readonly voice?: string
 }
 
@@ -77,7 +77,7 @@ interface ShotsStep {
 }
 
 interface MuteStep {
-  /** Without sound. */
+  /** Removes the audio. */
   mute(): this
 }
 
@@ -89,7 +89,7 @@ type StepsOfKind<Kind, Ability> = ('t2v' extends Kind ? RatioStep & AudioStep : 
   ('i2v' extends Kind ? FirstFrameStep & AudioStep : unknown) &
   ('r2v' extends Kind ? RatioStep & ReferenceSteps<Ability> : unknown)
 
-/** Where voices are known, a first picture is too. */
+/** Every model with voices also supports a first frame. */
 type ReferenceSteps<Ability> = 'voices' extends Ability
   ? ReferenceStep<VoiceOption> & FirstFrameStep
   : ReferenceStep<unknown>
@@ -98,15 +98,15 @@ type StepsOfAbility<Ability> = ('last_frame' extends Ability ? LastFrameSteps : 
   ('shots' extends Ability ? ShotsStep : unknown) &
   ('mute' extends Ability ? MuteStep : unknown)
 
-/** Builds a video request step by step. A model shows the steps that it can do; an unknown one shows all. */
+/** Builds a video request step by step. A known model has the steps that it supports; an unknown one has all steps. */
 export type VideoBuilder<Model> = CommonSteps<Model> &
   StepsOfKind<KindOf<Model>, AbilityOf<Model>> &
   StepsOfAbility<AbilityOf<Model>>
 
 /**
- * Starts a video request in the layout of the model: the same steps give different bodies for a 2.6 and a 2.7 model, and
- * the fields at the top always agree with `parameters`.
- * @param facts layout and abilities of a model that the package does not know, equal to its row in the gateway.
+ * Starts a video request in the layout of the model: the same steps give different bodies for a 2.6 and a 2.7 model, and the fields
+ * at the top always agree with `parameters`.
+ * @param facts Layout and abilities of a model that the package does not know, equal to its row in the gateway.
  */
 export function video<const Model extends ModelId<VideoModels>>(
   model: Model,
@@ -122,7 +122,7 @@ export function video<const Model extends ModelId<VideoModels>>(
     },
     intent: { resolution: DEFAULT_RESOLUTION, seconds: DEFAULT_SECONDS },
   })
-  // It has every step; the type shows those of the model.
+  // The draft has every step; the type exposes only those of the model.
   return draft as never
 }
 

@@ -2,12 +2,12 @@ import type { GeminiChatAliases, GeminiListedChats } from '../../catalog/models/
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatContentPart, ChatMessage, ChatTool } from '../chat-types.ts'
 
-/** The fields that are known by name, without the index signature that lets others pass. */
+/** Fields that are known by name, without the index signature that allows other fields. */
 type Named<Fields> = { [Name in keyof Fields as string extends Name ? never : Name]: Fields[Name] }
 
-/** A chat request but for the model and whether it streams (API specification, "Chat completion request"). */
+/** Chat request without the model and `stream` (API specification, "Chat completion request"). */
 export type ChatFields = Omit<Named<ChatRequest>, 'model' | 'stream' | 'messages' | 'tools'> & {
-  /** At least one. */
+  /** Messages; at least one. */
   messages: ChatMessage[]
   tools?: ChatTool[] | null
 }
@@ -17,18 +17,18 @@ export interface ChatModel<Request = ChatFields> {
   readonly request: Request
 }
 
-/** A chat request to a model that gives one answer only. */
+/** Chat request to a model that returns only one answer. */
 export type OneAnswerChatFields = Omit<ChatFields, 'n'> & { readonly n?: 1 | null }
 
-/** A chat request to a model of OpenAI, with what other vendors do not have (OpenAI API, "Create chat completion"). */
+/** Chat request to a model of OpenAI, with fields that other vendors do not have (OpenAI API, "Create chat completion"). */
 export interface OpenAIChatFields extends ChatFields {
-  /** Length of the answer; default `medium`. */
+  /** Length of the answer. Default `medium`. */
   readonly verbosity?: 'low' | 'medium' | 'high' | null
-  /** A text that the answer will mostly repeat, such as a file to edit. */
+  /** Text that the answer will mostly repeat, such as a file to edit. */
   readonly prediction?: { readonly type: 'content'; readonly content: string | readonly ChatContentPart[] } | null
-  /** Sound needs a model that speaks, and a price of the operator's. */
+  /** Output types. Audio requires a model that supports it and a configured price. */
   readonly modalities?: readonly ('text' | 'audio')[] | null
-  /** Judges prompt and answer in the same call. */
+  /** Moderates prompt and answer in the same call. */
   readonly moderation?: { readonly model: string; readonly policy?: Readonly<Record<string, unknown>> | null } | null
   readonly prompt_cache_key?: string | null
   readonly prompt_cache_options?: { readonly mode?: 'implicit' | 'explicit'; readonly ttl?: '30m' }
@@ -37,13 +37,13 @@ export interface OpenAIChatFields extends ChatFields {
   /** Up to 16 pairs. */
   readonly metadata?: Readonly<Record<string, string>> | null
   readonly store?: boolean | null
-  /** `priority`, `scale` and `fast` cost extra: they need a price of the operator's. */
+  /** Service tier. `priority`, `scale` and `fast` cost extra and require a price set by the operator. */
   readonly service_tier?: 'auto' | 'default' | 'flex' | 'scale' | 'priority' | 'fast' | null
-  /** Costs extra: it needs a price of the operator's. */
+  /** Web search. It costs extra and requires a price set by the operator. */
   readonly web_search_options?: Readonly<Record<string, unknown>>
 }
 
-/** Models that need no row in the gateway, under the vendors' own ids. */
+/** Models that need no row in the gateway, by the vendors' own ids. */
 export interface ListedChatModels extends GeminiListedChats<ChatModel> {
   'gpt-6.2-astra': ChatModel<OpenAIChatFields>
   'gpt-6.2-sol': ChatModel<OpenAIChatFields>
@@ -84,7 +84,7 @@ export interface ListedChatModels extends GeminiListedChats<ChatModel> {
 }
 
 /**
- * Chat models with narrowed requests, under their ids and aliases. Add your own: `declare module 'signalbox/client' { interface
+ * Chat models with narrowed requests, by their ids and aliases. Add your own: `declare module 'signalbox/client' { interface
  * ChatModels { … } }`.
  */
 export interface ChatModels extends GeminiChatAliases<ChatModel>, ListedChatModels {

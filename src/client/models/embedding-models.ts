@@ -1,10 +1,10 @@
 import type { GeminiEmbeddingAliases, VoyageEmbeddingAliases } from '../../catalog/models/model-aliases.ts'
 
-/** An embedding request but for model and encoding (API specification, "Embedding request and response"). */
+/** Embedding request without model and encoding (API specification, "Embedding request and response"). */
 export interface EmbeddingFields<Dimensions extends number = number> {
-  /** One text, or several; token ids where the vendor takes them. */
+  /** One text, or several; token ids if the vendor supports them. */
   readonly input: string | readonly string[] | readonly number[] | readonly (readonly number[])[]
-  /** Size of the vectors; the model's own when absent. */
+  /** Size of the vectors. Defaults to the model's own size. */
   readonly dimensions?: Dimensions
   readonly user?: string
 }
@@ -14,12 +14,12 @@ export interface EmbeddingModel<Request = EmbeddingFields> {
   readonly request: Request
 }
 
-/** An embedding request to a model that reads texts only, and no token ids. */
+/** Embedding request to a model that reads only texts, and no token ids. */
 export interface TextEmbeddingFields<Dimensions extends number = number> extends EmbeddingFields<Dimensions> {
   readonly input: string | readonly string[]
 }
 
-/** The sizes that the `vy-` models are closed to. */
+/** All sizes that the `vy-` models allow. */
 type ClosedSizes = TextEmbeddingFields<256 | 512 | 1024 | 2048>
 
 /** Embedding models with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */

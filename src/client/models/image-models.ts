@@ -103,16 +103,16 @@ export interface OtherImageRequest {
   readonly [field: string]: unknown
 }
 
-/** The answer of such a model, in one of the shapes. */
+/** Answer of such a model, in one of the shapes. */
 export type OtherImageAnswer = Partial<
   MultimodalImageAnswer & InteractionImageAnswer & Omit<OpenAIImageAnswer, 'usage'>
 >
 
-/** An event of such a model, in one of the shapes. */
+/** Event of such a model, in one of the shapes. */
 export interface OtherImageEvent {
-  /** In OpenAI's shape. */
+  /** Type of an event in OpenAI's shape. */
   readonly type?: string
-  /** In the interactions shape. */
+  /** Type of an event in the interactions shape. */
   readonly event_type?: string
   readonly [field: string]: unknown
 }

@@ -1,6 +1,6 @@
 import type { INTERACTION_RATIOS, STRIP_RATIOS } from '../../catalog/models/gemini-models.ts'
 
-/** A block of the input: text, a picture as base64 without a `data:` prefix, or the address of one. */
+/** Block of the input: a text, or an image as base64 without a `data:` prefix or as a URL. */
 export type InteractionInput =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly mime_type: string; readonly data: string }
@@ -12,44 +12,44 @@ export type InteractionRatio = (typeof INTERACTION_RATIOS)[number]
 /** Ratios that only some models have. */
 export type WideInteractionRatio = InteractionRatio | (typeof STRIP_RATIOS)[number]
 
-/** A picture in the interactions shape (API specification, "Interactions-style image request"). */
+/** Image request in the interactions shape (API specification, "Interactions-style image request"). */
 export interface InteractionImageRequest<Size extends string, Ratio extends string, Config> {
   readonly input: string | readonly InteractionInput[]
   readonly system_instruction?: string
   readonly response_format?: {
     readonly type: 'image'
     readonly mime_type?: string
-    /** Default `1K`. */
+    /** Size of the image. Default `1K`. */
     readonly image_size?: Size
     readonly aspect_ratio?: Ratio
   }
   readonly generation_config?: Config
-  /** `id` of an earlier answer, which is continued; its pictures need not be sent again. */
+  /** `id` of an earlier answer to continue; its images need not be sent again. */
   readonly previous_interaction_id?: string
-  /** Default true: the answer can be continued. */
+  /** Whether the answer can be continued. Default true. */
   readonly store?: boolean
 }
 
 /** Settings of the generation. */
 export interface InteractionConfig {
-  /** 0 to 2. */
+  /** Sampling temperature, from 0 to 2. */
   readonly temperature?: number
 }
 
 /** Settings of the generation, for models that reason. */
 export interface ThinkingInteractionConfig extends InteractionConfig {
-  /** Default `minimal`. */
+  /** Amount of reasoning. Default `minimal`. */
   readonly thinking_level?: 'minimal' | 'high'
 }
 
-/** A step of an answer: pictures and text are in `model_output` steps, of which there may be several. */
+/** Step of an answer. Images and text are in `model_output` steps, of which there may be several. */
 export interface InteractionStep {
   /** `model_output`, `thought`, and others that a vendor may add. */
   readonly type: string
   readonly content?: readonly {
     readonly type: string
     readonly mime_type?: string
-    /** Base64. */
+    /** Base64 data. */
     readonly data?: string
     readonly text?: string
   }[]
@@ -58,9 +58,9 @@ export interface InteractionStep {
 
 /** An answer in the interactions shape. */
 export interface InteractionImageAnswer {
-  /** `v1_…`, for `previous_interaction_id`. */
+  /** Id such as `v1_…`, for `previous_interaction_id`. */
   readonly id: string
-  /** The public id. */
+  /** Public id of the model. */
   readonly model: string
   /** `completed`; `failed`, without steps, if a vendor's filter blocked it. Other values are possible. */
   readonly status: string
@@ -69,10 +69,10 @@ export interface InteractionImageAnswer {
   readonly errors?: readonly { readonly code: string; readonly message: string }[]
 }
 
-/** A part of a step: text, or a whole picture. */
+/** Part of a step: text, or a whole image. */
 export type InteractionDelta =
   | { readonly type: 'text'; readonly text: string }
-  /** Base64 in `data`, or an address. */
+  /** Base64 in `data`, or a URL. */
   | { readonly type: 'image'; readonly mime_type: string; readonly data?: string; readonly uri?: string }
   | { readonly type: 'thought_summary'; readonly content: unknown }
   | { readonly type: 'thought_signature'; readonly signature: string }
@@ -81,7 +81,7 @@ export type InteractionDelta =
 export type InteractionEvent =
   | {
       readonly event_type: 'interaction.created' | 'interaction.completed'
-      /** Without the steps, which came before. `id` and `status` are those of {@link InteractionImageAnswer}. */
+      /** Final interaction without the steps, which came before. `id` and `status` are those of {@link InteractionImageAnswer}. */
       readonly interaction: Omit<InteractionImageAnswer, 'steps'>
     }
   | {

@@ -1,6 +1,6 @@
 /**
- * An id of a model: one in a map of models, or any other text, whose request is then not narrowed. A map is an interface
- * with one member for each model, so that hosts can add theirs by declaration merging.
+ * An id of a model: one in a map of models, or any other string, whose request is then not narrowed. A map is an interface with one
+ * member for each model, so that hosts can add theirs by declaration merging.
  */
 export type ModelId<Models> = keyof Models | (string & {})
 
@@ -14,7 +14,7 @@ type MemberOf<Models, Model, Name extends string, Missing, Other> = Model extend
 /** The request of a model in its map; `Other` for ids outside the map. */
 export type RequestOf<Models, Model, Other> = MemberOf<Models, Model, 'request', Other, Other>
 
-/** The same with the id of the model: what is sent. */
+/** Request of a model together with its id: the body that is sent. */
 export type ModelRequest<Models, Model, Other> = { readonly model: Model } & RequestOf<Models, Model, Other>
 
 /** The answer of a model in its map; `Other` for ids outside the map. */
@@ -23,7 +23,7 @@ export type AnswerOf<Models, Model, Other> = MemberOf<Models, Model, 'answer', O
 /** The events of a streaming model in its map; `never` if it does not stream, `Other` for unknown ids. */
 export type EventOf<Models, Model, Other> = MemberOf<Models, Model, 'event', never, Other>
 
-/** What `stream` can be: of a model without events, false only. */
+/** Values of `stream`: only false for a model without events. */
 export type StreamOf<Event> = [Event] extends [never] ? false : boolean
 
 /** The type of one field of a request; `Other` if the request lacks it. */

@@ -1,15 +1,15 @@
-/** A part of what is judged together: a text, or a picture by its address or as a `data:` URL. */
+/** Part of an input that is judged as a whole: a text, or an image by its URL, which may be a `data:` URL. */
 export type ModerationInputPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
 
-/** A moderation request but for the model (OpenAI API, "Create moderation"). */
+/** Moderation request without the model (OpenAI API, "Create moderation"). */
 export interface ModerationFields {
   /** One text, several texts with a result each, or parts that are judged together. */
   readonly input: string | readonly string[] | readonly ModerationInputPart[]
 }
 
-/** The same for models that judge texts only. */
+/** Moderation request without the model, for models that judge only texts. */
 export interface TextModerationFields {
   readonly input: string | readonly string[]
 }
@@ -30,15 +30,15 @@ export type OmniCategory =
   | 'violence'
   | 'violence/graphic'
 
-/** What is said of one input, by the categories of the model's vendor. */
+/** Judgement of one input, by the categories of the model's vendor. */
 export interface ModerationResult<Category extends string = string> {
-  /** Does the vendor hold it to be harmful? Some vendors do not say it. */
+  /** Whether the vendor considers the input harmful. Some vendors do not report it. */
   readonly flagged?: boolean
-  /** Null: the model does not judge the category. */
+  /** Whether each category applies, or `null` if the model does not judge the category. */
   readonly categories: Readonly<Record<Category, boolean | null>>
-  /** 0 to 1. */
+  /** Score of each category, from 0 to 1. */
   readonly category_scores?: Readonly<Record<Category, number | null>>
-  /** Which kinds of input decided about a category. */
+  /** Types of input that decided about a category. */
   readonly category_applied_input_types?: Readonly<Record<Category, readonly ('text' | 'image')[] | null>>
 }
 
@@ -64,7 +64,7 @@ export interface ModerationModels {
   'omni-moderation-2024-09-26': ModerationModel<ModerationFields, OmniModerationAnswer>
 }
 
-/** The model of a request that names none. */
+/** Model of a request that names none. */
 export type DefaultModerationModel = 'omni-moderation-latest'
 
 /** A request to a moderation model outside {@link ModerationModels}. */

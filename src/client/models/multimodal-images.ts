@@ -1,13 +1,13 @@
 import type { MULTIMODAL_SIZES } from '../../catalog/models/dashscope-models.ts'
 
-/** Sizes of the multimodal shape: those of the API specification, and two that the vendor writes differently. */
+/** Sizes of the multimodal shape: those of the API specification, and two in the vendor's own spelling. */
 export type MultimodalSize = (typeof MULTIMODAL_SIZES)[number]
 
 interface TextBlock {
   readonly text: string
 }
 interface ImageBlock {
-  /** An https URL, which the vendor downloads. */
+  /** HTTPS URL, which the vendor downloads. */
   readonly image: string
 }
 
@@ -28,16 +28,16 @@ interface Shape<Block, Settings> {
   readonly parameters?: Settings
 }
 
-/** Text to image, without reference pictures (API specification, "Multimodal image request"). */
+/** Text to image, without reference images (API specification, "Multimodal image request"). */
 export interface MultimodalTextRequest extends Shape<TextBlock, Parameters> {}
 
-/** Text to image, or an edit of 1 to 3 pictures. The content holds exactly one text. */
+/** Text to image, or an edit of 1 to 3 images. The content contains exactly one text. */
 export interface MultimodalPictureRequest extends Shape<TextBlock | ImageBlock, Parameters> {}
 
-/** An edit of 1 to 3 pictures that keeps their size. */
+/** Edit of 1 to 3 images that keeps their size. */
 export interface MultimodalPlainEditRequest extends Shape<TextBlock | ImageBlock, PlainParameters> {}
 
-/** Pictures by address (API specification, "Multimodal image request"). */
+/** Images as URLs (API specification, "Multimodal image request"). */
 export interface MultimodalImageAnswer {
   readonly request_id: string
   readonly output: {
@@ -45,7 +45,7 @@ export interface MultimodalImageAnswer {
       readonly finish_reason: string
       readonly message: {
         readonly role: 'assistant'
-        /** Signed addresses that expire. */
+        /** Signed URLs that expire. */
         readonly content: readonly { readonly image?: string; readonly text?: string }[]
       }
     }[]

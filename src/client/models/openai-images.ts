@@ -1,8 +1,8 @@
-/** Pictures of OpenAI's shape, made or edited (OpenAI API, "Create image"). */
+/** Generated or edited images in OpenAI's shape (OpenAI API, "Create image"). */
 export interface OpenAIImageAnswer {
-  /** Unix seconds. */
+  /** Creation time in Unix seconds. */
   readonly created: number
-  /** `url` only if `response_format` requested it and the model supports it. */
+  /** Images. `url` is set only if `response_format` requested it and the model supports it. */
   readonly data: readonly { readonly b64_json?: string; readonly url?: string; readonly revised_prompt?: string }[]
   readonly background?: string
   readonly output_format?: string
@@ -16,10 +16,10 @@ export interface OpenAIImageAnswer {
   }
 }
 
-/** The members of both events of a streamed picture (OpenAI API, "Image streaming events"). */
+/** Members of both events of a streamed image (OpenAI API, "Image streaming events"). */
 interface StreamedPicture {
   readonly b64_json: string
-  /** Unix seconds. */
+  /** Creation time in Unix seconds. */
   readonly created_at?: number
   readonly background?: string
   readonly output_format?: string
@@ -27,7 +27,7 @@ interface StreamedPicture {
   readonly size?: string
 }
 
-/** An event of a streamed picture: an unfinished one, if `partial_images` requested it, or a finished one. */
+/** Event of a streamed image: a partial image, if `partial_images` requested it, or a finished one. */
 export type OpenAIImageEvent<Route extends string = 'image_generation'> =
   | (StreamedPicture & { readonly type: `${Route}.partial_image`; readonly partial_image_index: number })
   | (StreamedPicture & { readonly type: `${Route}.completed`; readonly usage?: OpenAIImageAnswer['usage'] })
@@ -35,39 +35,39 @@ export type OpenAIImageEvent<Route extends string = 'image_generation'> =
 /** An event of a streamed edit. */
 export type OpenAIImageEditEvent = OpenAIImageEvent<'image_edit'>
 
-/** `standard` and `hd` are other names for `medium` and `high`. */
+/** Quality. `standard` and `hd` are other names for `medium` and `high`. */
 export type ImageQuality = 'auto' | 'low' | 'medium' | 'high' | 'standard' | 'hd'
 
 /** Qualities of GPT Image 2.5 and of later models. */
 export type PlannedImageQuality = ImageQuality | 'xhigh' | 'max'
 
-/** How a picture is written. */
+/** File format of an image. */
 interface Encoding {
-  /** Default `png`. */
+  /** Image format. Default `png`. */
   readonly output_format?: 'png' | 'jpeg' | 'webp'
-  /** 0 to 100, for `jpeg` and `webp`. */
+  /** Compression from 0 to 100, for `jpeg` and `webp`. */
   readonly output_compression?: number
-  /** `transparent` needs `png` or `webp`. */
+  /** Background. `transparent` requires `png` or `webp`. */
   readonly background?: 'transparent' | 'opaque' | 'auto'
 }
 
-/** Whether unfinished pictures are streamed. */
+/** Whether partial images are streamed. */
 interface Streaming {
-  /** Unfinished pictures that `stream: true` shows before each one; default 0. Each costs tokens. */
+  /** Number of partial images that `stream: true` sends before each image. Default 0. Each costs tokens. */
   readonly partial_images?: 0 | 1 | 2 | 3
 }
 
-/** The fields of every picture request in OpenAI's shape. */
+/** Fields of every image request in OpenAI's shape. */
 interface PictureOptions<Size extends string, Quality extends string = ImageQuality> {
   readonly prompt: string
-  /** 1 to 10. */
+  /** Number of images, from 1 to 10. */
   readonly n?: number
   readonly size?: Size
   readonly quality?: Quality
   readonly user?: string
 }
 
-/** Text to image; sizes beside the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
+/** Text to image. Sizes other than the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
 export interface OpenAIImageRequest<Quality extends string = ImageQuality>
   extends PictureOptions<'auto' | `${number}x${number}`, Quality>,
     Encoding,
@@ -75,7 +75,7 @@ export interface OpenAIImageRequest<Quality extends string = ImageQuality>
   readonly moderation?: 'auto' | 'low'
 }
 
-/** Text to image by the models with listed sizes only (OpenAI API, "Create image"). */
+/** Text to image by models that allow only listed sizes (OpenAI API, "Create image"). */
 export interface ListedSizeImageRequest
   extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
     Encoding,
@@ -83,7 +83,7 @@ export interface ListedSizeImageRequest
   readonly moderation?: 'auto' | 'low'
 }
 
-/** What an edit takes by models that answer with bytes only (API specification, "Image edit request"). */
+/** Edit request for models that return only bytes (API specification, "Image edit request"). */
 export interface ImageEditRequest<Quality extends string = ImageQuality>
   extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024', Quality>,
     Encoding,
@@ -91,7 +91,7 @@ export interface ImageEditRequest<Quality extends string = ImageQuality>
   readonly response_format?: 'b64_json'
 }
 
-/** Images and edits by the older model, which can answer with addresses (API specification, "Image edit request"). */
+/** Images and edits by the older model, which can return URLs (API specification, "Image edit request"). */
 export interface PlainImageEditRequest extends PictureOptions<'auto' | '256x256' | '512x512' | '1024x1024'> {
   readonly response_format?: 'b64_json' | 'url'
 }

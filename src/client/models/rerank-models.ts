@@ -1,11 +1,11 @@
-/** A rerank request but for the model. */
+/** Rerank request without the model. */
 export interface RerankFields {
   readonly query: string
-  /** Texts, objects that are ranked by their `text`, or by their JSON, and pictures as `{ image }` at models that rank them. */
+  /** Texts, objects ranked by their `text` or by their JSON, and images as `{ image }` for models that support them. */
   readonly documents: readonly (string | Readonly<Record<string, unknown>>)[]
-  /** Most results; all documents when absent. */
+  /** Maximum number of results. By default all documents are returned. */
   readonly top_n?: number
-  /** Are the documents repeated in the results? */
+  /** Whether the results repeat the documents. */
   readonly return_documents?: boolean
 }
 
@@ -16,13 +16,13 @@ export interface RerankModel<Request = RerankFields> {
 
 /** Requests to models of Voyage. */
 interface VoyageRerankFields extends RerankFields {
-  /** False: a text that is too long is refused. By default it is cut. */
+  /** Whether an overlong text is cut. If false, it is rejected. Default true. */
   readonly truncation?: boolean
 }
 
 /** Requests to models of DashScope. */
 interface DashScopeRerankFields extends RerankFields {
-  /** What to rank by, in words. */
+  /** Instruction for the ranking, in natural language. */
   readonly instruct?: string
 }
 
@@ -55,6 +55,6 @@ export interface RerankAnswer {
     readonly document?: Readonly<Record<string, unknown>>
   }[]
   readonly usage: { readonly prompt_tokens: number; readonly total_tokens: number }
-  /** Present where the vendor counts search units. */
+  /** Present if the vendor counts search units. */
   readonly meta?: { readonly billed_units: { readonly search_units: number } }
 }

@@ -8,25 +8,25 @@ type SharedVoice = (typeof SHARED_VOICES)[number]
 /** Voices that only the basic model has. */
 type BasicVoice = (typeof BASIC_VOICES)[number]
 
-/** OpenAI's voices, which are mapped to the default voice (API specification, "Speech request"). */
+/** OpenAI's voices, which the gateway maps to the default voice (API specification, "Speech request"). */
 type StandInVoice = (typeof OPENAI_VOICES)[number]
 
 /** Formats of OpenAI's speech models. */
 type OpenAIFormat = (typeof SPEECH_FORMATS)[number]
 
-/** A speech request but for the model (API specification, "Speech request"). */
+/** Speech request without the model (API specification, "Speech request"). */
 export interface SpeechFields<Voice extends string = string, Format extends string = string> {
-  /** The text; it is billed by its characters. */
+  /** Text to speak. It is billed by its characters. */
   readonly input: string
-  /** Default `Cherry`. */
+  /** Voice. Default `Cherry`. */
   readonly voice?: Voice
-  /** The model's first when absent. */
+  /** Format of the audio. Defaults to the first format of the model. */
   readonly response_format?: Format
-  /** At OpenAI 0.25 to 4; elsewhere it is taken for the sake of other clients and has no effect. */
+  /** Speed from 0.25 to 4 for models of OpenAI. Other models accept it for compatibility and ignore it. */
   readonly speed?: number
 }
 
-/** A speech request to a model that takes instructions. */
+/** Speech request to a model that supports instructions. */
 export interface InstructedSpeechFields<Voice extends string = string, Format extends string = string>
   extends SpeechFields<Voice, Format> {
   /** Tone, tempo and emotion, in natural language. */

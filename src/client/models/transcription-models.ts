@@ -3,33 +3,33 @@ import type { Upload } from '../upload.ts'
 /** Formats of transcripts. */
 export type TranscriptionFormat = 'json' | 'text' | 'srt' | 'vtt' | 'verbose_json' | 'diarized_json'
 
-/** A transcription but for the model (OpenAI API, "Create transcription"). */
+/** Transcription request without the model (OpenAI API, "Create transcription"). */
 export interface TranscriptionFields<Format extends TranscriptionFormat = TranscriptionFormat> {
-  /** The recording: flac, mp3, mp4, mpeg, mpga, m4a, ogg, wav or webm, at most 25 MiB. */
+  /** Recording: flac, mp3, mp4, mpeg, mpga, m4a, ogg, wav or webm, at most 25 MiB. */
   readonly file: Upload
-  /** Default `json`. */
+  /** Format of the transcript. Default `json`. */
   readonly response_format?: Format
-  /** ISO 639-1, such as `en`. */
+  /** Language in ISO 639-1, such as `en`. */
   readonly language?: string
-  /** Text that comes before the recording, or words that it uses. */
+  /** Text before the recording, or words that it uses. */
   readonly prompt?: string
-  /** 0 to 1. */
+  /** Sampling temperature, from 0 to 1. */
   readonly temperature?: number
 }
 
-/** Whisper: times of words and segments. */
+/** Request to Whisper, with times of words and segments. */
 export interface TimedTranscriptionFields
   extends TranscriptionFields<'json' | 'text' | 'srt' | 'vtt' | 'verbose_json'> {
-  /** Needs `verbose_json`; default segments. */
+  /** Requires `verbose_json`. Default segments. */
   readonly timestamp_granularities?: readonly ('word' | 'segment')[]
 }
 
-/** A model that tells its speakers apart. */
+/** Request to a model that distinguishes speakers. */
 export interface DiarizedTranscriptionFields
   extends Omit<TranscriptionFields<'json' | 'text' | 'diarized_json'>, 'prompt'> {
-  /** `auto` for recordings above 30 seconds. */
+  /** Must be `auto` for recordings above 30 seconds. */
   readonly chunking_strategy?: 'auto' | object
-  /** At most four. */
+  /** Up to four names. */
   readonly known_speaker_names?: readonly string[]
   /** A `data:` URL of 2 to 10 seconds for each name. */
   readonly known_speaker_references?: readonly string[]
@@ -56,10 +56,10 @@ export interface TranscriptionModels {
   'gmn-2.5-flash': TranscriptionModel<PlainFields>
 }
 
-/** A request to a model outside {@link TranscriptionModels}. */
+/** Request to a model outside of {@link TranscriptionModels}. */
 export type OtherTranscriptionRequest = TranscriptionFields & { readonly [field: string]: unknown }
 
-/** What a call used: tokens, or seconds of the recording. */
+/** Usage of a call: tokens, or seconds of the recording. */
 export type TranscriptionUsage =
   | {
       readonly type: 'tokens'
@@ -70,18 +70,18 @@ export type TranscriptionUsage =
     }
   | { readonly type: 'duration'; readonly seconds: number }
 
-/** An answer in the format `json`. */
+/** Answer in the format `json`. */
 export interface TranscriptionAnswer {
   readonly text: string
   readonly languages?: readonly { readonly code: string }[]
   readonly usage?: TranscriptionUsage
 }
 
-/** An answer with times (`verbose_json`) or speakers (`diarized_json`). */
+/** Answer with times (`verbose_json`) or speakers (`diarized_json`). */
 export interface TimedTranscriptionAnswer extends TranscriptionAnswer {
-  /** Seconds. */
+  /** Duration in seconds. */
   readonly duration: number
-  /** As an English word: `english`. */
+  /** Language as an English word: `english`. */
   readonly language?: string
   readonly segments?: readonly {
     readonly id: number | string
@@ -89,13 +89,13 @@ export interface TimedTranscriptionAnswer extends TranscriptionAnswer {
     readonly start: number
     readonly end: number
     readonly text: string
-    /** With speakers only. */
+    /** Speaker, in answers with speakers. */
     readonly speaker?: string
   }[]
   readonly words?: readonly { readonly word: string; readonly start: number; readonly end: number }[]
 }
 
-/** The answer in a format: text for `text`, `srt` and `vtt`. */
+/** Answer in a format: a string for `text`, `srt` and `vtt`. */
 export type TranscriptionAnswerOf<Format> = Format extends 'text' | 'srt' | 'vtt'
   ? string
   : Format extends 'verbose_json' | 'diarized_json'

@@ -1,9 +1,9 @@
 import type { VideoAbilities } from '../../catalog/model-facts.ts'
 
-/** What a model makes a video from: a text, a picture, or references. */
+/** Input that a model makes a video from: text, an image, or references. */
 export type VideoTaskKind = VideoAbilities['task']
 
-/** What a builder may offer beyond what every model of a kind takes. */
+/** Abilities of a builder that not every model of a kind has. */
 export type VideoAbility = 'last_frame' | 'voices' | 'shots' | 'mute'
 
 /** A row of {@link VideoModels}. */
@@ -59,24 +59,24 @@ export interface OtherVideoRequest {
   readonly resolution?: string
   readonly aspect_ratio?: string
   readonly webhook_url?: string
-  /** The vendor's own. */
+  /** Input in the vendor's own format. */
   readonly input: Readonly<Record<string, unknown>>
-  /** The vendor's own. */
+  /** Parameters in the vendor's own format. */
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly [field: string]: unknown
 }
 
-/** Aspect ratios of a video. For one that begins with a picture, the picture decides. */
+/** Aspect ratios of a video. A first frame determines its own ratio. */
 export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4'
 
-/** The fields that decide the bill, and the webhook URL (API specification, "Video generation request"). */
+/** Fields that decide the price, and the webhook URL (API specification, "Video generation request"). */
 export interface VideoFields<Tier extends string = string, Seconds extends number = number> {
-  /** Whole seconds; default 5. */
+  /** Duration in whole seconds. Default 5. */
   readonly duration?: Seconds
-  /** Default `720p`. */
+  /** Resolution. Default `720p`. */
   readonly resolution?: Tier
   readonly aspect_ratio?: VideoRatio
-  /** Called when the video has ended. */
+  /** URL that is called when the video has ended. */
   readonly webhook_url?: string
 }
 
@@ -86,7 +86,7 @@ interface Prompted {
 }
 
 interface Settings<Seconds extends number> {
-  /** The same as at the top, where it is filled in when it is missing here. */
+  /** Duration, equal to the top-level field, which supplies it if it is omitted here. */
   readonly duration?: Seconds
   readonly prompt_extend?: boolean
   readonly watermark?: boolean
@@ -101,21 +101,21 @@ interface SizesByTier {
 }
 
 interface Wan26Settings<Tier extends keyof SizesByTier, Seconds extends number> extends Settings<Seconds> {
-  /** Agrees with `resolution` and `aspect_ratio`, by which it is chosen when it is missing. */
+  /** Size in pixels. It agrees with `resolution` and `aspect_ratio`, which supply it if it is omitted. */
   readonly size?: SizesByTier[Tier]
 }
 
-/** `multi` lets the video cut between shots. */
+/** With `multi`, the video may cut between shots. */
 interface Shots {
   readonly shot_type?: 'single' | 'multi'
 }
 
-/** False: without sound, and cheaper if the price list says so. */
+/** Whether the video has audio. If false, it is cheaper if the price list says so. */
 interface Sound {
   readonly audio?: boolean
 }
 
-/** Further parameters of the 2.6 layout. A model may support shots, sound, or neither. */
+/** More parameters of the 2.6 layout. A model may support shots, audio, or neither. */
 type Wan26Extras<Knows extends 'shots' | 'sound'> = ('shots' extends Knows ? Shots : unknown) &
   ('sound' extends Knows ? Sound : unknown)
 
@@ -129,7 +129,7 @@ export interface Wan26TextRequest<
   readonly parameters?: Wan26Settings<Tier, Seconds> & Wan26Extras<Knows>
 }
 
-/** Picture to video in the layout of 2.5 and 2.6. */
+/** Image to video in the layout of 2.5 and 2.6. */
 export interface Wan26PictureRequest<
   Tier extends keyof SizesByTier,
   Seconds extends number,
@@ -157,13 +157,13 @@ interface Wan27Shape {
   readonly ratio?: VideoRatio
 }
 
-/** A picture, clip or sound track that a video of 2.7 begins with, ends with, or follows. Each type at most once. */
+/** Image, clip or audio track that a video of 2.7 begins with, ends with, or follows. Each type at most once. */
 export interface FrameMedia {
   readonly type: 'first_frame' | 'last_frame' | 'first_clip' | 'driving_audio'
   readonly url: string
 }
 
-/** A subject of a video of 2.7, with its voice; or the picture that the video begins with. */
+/** Subject of a video of 2.7, with its voice, or the first frame of the video. */
 export type ReferenceMedia =
   | { readonly type: 'reference_image' | 'reference_video'; readonly url: string; readonly reference_voice?: string }
   | { readonly type: 'first_frame'; readonly url: string }
@@ -174,7 +174,7 @@ export interface Wan27TextRequest extends VideoFields<'720p' | '1080p'> {
   readonly parameters?: Wan27Settings & Wan27Shape
 }
 
-/** Picture to video in the layout of 2.7. */
+/** Image to video in the layout of 2.7. */
 export interface Wan27PictureRequest extends VideoFields<'720p' | '1080p'> {
   readonly input: Partial<Prompted> & { readonly media: readonly FrameMedia[] }
   readonly parameters?: Wan27Settings

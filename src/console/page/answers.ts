@@ -10,7 +10,7 @@ import type { requestDetailSchema, requestSchema, usageRowSchema } from '../../a
 import type { vendorSchema } from '../../admin/objects/vendor.ts'
 import type { OperatorScope } from '../../admin/operators.ts'
 
-/** Answers of the admin API, as its schemas have them. */
+/** Answers of the admin API, inferred from its schemas. */
 export type Account = z.infer<typeof accountSchema>
 export type AuditEntry = z.infer<typeof auditEntrySchema>
 export type Delivery = z.infer<typeof deliverySchema>
@@ -29,7 +29,7 @@ export type Task = z.infer<typeof taskSchema>
 export type UsageRow = z.infer<typeof usageRowSchema>
 export type Vendor = z.infer<typeof vendorSchema>
 
-/** A page of objects. */
+/** Page of objects. */
 export interface List<Item> {
   readonly data: readonly Item[]
   readonly has_more: boolean
@@ -40,9 +40,9 @@ export interface VendorList extends List<Vendor> {
   readonly catalog: z.infer<typeof catalogSchema>
 }
 
-/** An account after a change of its money. */
+/** Account after a change of its money. */
 export interface MoneyChange {
-  /** What was given or taken; null: nothing, because a change of that id was made before. */
+  /** Amount that was added or removed, or null if a change with this id was made before. */
   readonly amount: string | null
   readonly balance: string
 }
@@ -52,7 +52,7 @@ export interface Usage {
   readonly data: readonly UsageRow[]
 }
 
-/** Who uses the page, and what he may do. */
+/** The signed-in operator and their permissions. */
 export interface Session {
   readonly operator: string
   readonly can: readonly OperatorScope[]

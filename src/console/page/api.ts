@@ -1,4 +1,4 @@
-/** An error answer of the admin API, or a connection that failed. */
+/** Error answer of the admin API, or a failed connection. */
 export class ApiError extends Error {
   readonly status: number
 
@@ -8,19 +8,19 @@ export class ApiError extends Error {
   }
 }
 
-/** In memory only: a reload asks for it again, and no script of another page can read it. */
+/** Kept only in memory: it must be entered again after a reload, and no script of another page can read it. */
 let operatorKey: string | undefined
 
 export function useOperatorKey(key: string | undefined): void {
   operatorKey = key
 }
 
-/** Asks the API beside the page. */
+/** Reads from the API next to the page. */
 export async function ask<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
   return (await (await send('GET', path, { signal })).json()) as Answer
 }
 
-/** Changes something, once for each key. */
+/** Makes a change, once per key. */
 export async function change<Answer>(
   method: 'POST' | 'PATCH',
   path: string,
@@ -36,7 +36,7 @@ interface Sending {
   readonly signal?: AbortSignal | undefined
 }
 
-/** @throws ApiError for every answer but a good one. */
+/** @throws ApiError for every unsuccessful answer. */
 export async function send(method: string, path: string, { body, headers = {}, signal }: Sending): Promise<Response> {
   const response = await fetch(new URL(`v1/${path}`, document.baseURI), {
     method,
@@ -62,12 +62,12 @@ async function messageOf(response: Response): Promise<string> {
   return typeof error?.message === 'string' ? error.message : `The gateway answered ${response.status}.`
 }
 
-/** A key that makes a change once, however often its button is pressed. Pages without TLS lack `randomUUID`. */
+/** Creates a key that makes a change once, however often its button is clicked. Pages without TLS do not have `randomUUID`. */
 export function newIdempotencyKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Saves a file that needs the operator's key, which a link could not send. */
+/** Downloads a file with the operator's key, which a link could not send. */
 export async function download(path: string, fileName: string): Promise<void> {
   const address = URL.createObjectURL(await (await send('GET', path, {})).blob())
   const link = document.createElement('a')
@@ -77,14 +77,14 @@ export async function download(path: string, fileName: string): Promise<void> {
   URL.revokeObjectURL(address)
 }
 
-/** A query string of the values that are given. */
+/** Returns a query string of the values that are set. */
 export function queryOf(values: Readonly<Record<string, string | number | undefined>>): string {
   const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== '')
   const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
   return query === '' ? '' : `?${query}`
 }
 
-/** Members with other values than those that were shown: what another operator has changed meanwhile stays as it is. */
+/** Returns members whose values differ from the displayed ones: concurrent changes by other operators are kept. */
 export function changesOf(given: Readonly<Record<string, unknown>>, shown: Readonly<Record<string, unknown>>): object {
   const isChanged = (name: string): boolean => JSON.stringify(given[name]) !== JSON.stringify(shown[name])
   return Object.fromEntries(Object.entries(given).filter(([name]) => isChanged(name)))

@@ -26,7 +26,7 @@ const VIEWS = [
   ['playground', 'Playground'],
 ] as const
 
-/** Asks who the operator is, then shows the view of the address. */
+/** Reads the signed-in operator, then shows the view of the URL. */
 export function App() {
   const [session, setSession] = useState<Session>()
   const [fault, setFault] = useState<string>()
@@ -85,7 +85,7 @@ function Console({ session, onLeave }: { session: Session; onLeave(): void }) {
   const title = VIEWS.find(([view]) => view === name)?.[1] ?? 'Not found'
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirst = useRef(true)
-  // A new view is announced, and read from its heading on.
+  // A new view is announced, and screen readers start at its heading.
   useEffect(() => {
     document.title = `${id ?? title} · Signalbox console`
     if (!isFirst.current) heading.current?.focus()

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Scroll } from './parts.tsx'
 
-/** One step in time with a value for each series. */
+/** Step in time with a value per series. */
 export interface Step {
   readonly name: string
   readonly values: readonly number[]
@@ -17,7 +17,7 @@ interface ChartProps {
 const WIDTH = 600
 const HEIGHT = 120
 
-/** Bars over time, with a table of the same behind a button. Colours are never the only difference: bars have titles. */
+/** Bars over time, with a table of the same data behind a button. Bars have titles, so that colour is never the only difference. */
 export function Chart({ title, series, steps, text }: ChartProps) {
   const [isTable, setTable] = useState(false)
   const totals = steps.map(({ values }) => values.reduce((sum, value) => sum + value, 0))

@@ -1,6 +1,6 @@
 const NANOS = 1_000_000_000n
 
-/** Decimal dollars as nano-dollars. */
+/** Parses decimal dollars as nano-dollars. */
 export function nanoOf(dollars: string): bigint {
   const [, sign = '', whole = '0', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(dollars) ?? []
   const nano = BigInt(whole) * NANOS + BigInt(fraction.padEnd(9, '0').slice(0, 9))
@@ -8,10 +8,10 @@ export function nanoOf(dollars: string): bigint {
 }
 
 const CENT = NANOS / 100n
-/** Last digit of amounts from one cent on. */
+/** Precision of amounts from one cent on. */
 const LAST_DIGIT = NANOS / 10_000n
 
-/** Dollars for people: `$12.34`. Amounts from one cent on are rounded to four digits, smaller ones are exact. */
+/** Formats dollars for display: `$12.34`. Amounts from one cent on are rounded to four digits; smaller ones are exact. */
 export function money(dollars: string | bigint): string {
   const nano = typeof dollars === 'bigint' ? dollars : nanoOf(dollars)
   const size = nano < 0n ? -nano : nano
@@ -19,7 +19,7 @@ export function money(dollars: string | bigint): string {
   return exactMoney(nano < 0n ? -rounded : rounded)
 }
 
-/** Dollars with all of their digits, at least two: `$0.019999`. */
+/** Formats dollars with all digits, at least two: `$0.019999`. */
 export function exactMoney(dollars: string | bigint): string {
   const nano = typeof dollars === 'bigint' ? dollars : nanoOf(dollars)
   const size = nano < 0n ? -nano : nano
@@ -28,12 +28,12 @@ export function exactMoney(dollars: string | bigint): string {
   return `${nano < 0n ? '-' : ''}$${(size / NANOS).toLocaleString('en-US')}.${shown}`
 }
 
-/** A whole number with separators. */
+/** Formats an integer with separators. */
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US')
 }
 
-/** A duration for people: `850 ms`, `12.3 s`, `4 min`. */
+/** Formats a duration for display: `850 ms`, `12.3 s`, `4 min`. */
 export function duration(milliseconds: number | null): string {
   if (milliseconds === null) return '–'
   if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
@@ -41,7 +41,7 @@ export function duration(milliseconds: number | null): string {
   return `${Math.round(milliseconds / 60_000)} min`
 }
 
-/** A moment in the reader's own zone. */
+/** Formats a time in the reader's time zone. */
 export function time(atMs: number | null): string {
   if (atMs === null) return '–'
   return new Date(atMs).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'medium' })

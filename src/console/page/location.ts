@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** Where the reader is: behind the `#` of the address, so that any mount serves every view. */
+/** Current view, from the fragment after the `#` of the URL, so that any mount serves every view. */
 export interface Place {
-  /** `['requests', 'req_1']` */
+  /** Path of the view, such as `['requests', 'req_1']`. */
   readonly steps: readonly string[]
   readonly query: URLSearchParams
 }
@@ -31,7 +31,7 @@ export function usePlace(): Place {
   return place
 }
 
-/** The address of a view. */
+/** Returns the URL of a view. */
 export function hrefOf(
   steps: readonly string[],
   query: Readonly<Record<string, string | number | undefined>> = {},

@@ -5,7 +5,7 @@ import type { Read } from './use-data.ts'
 
 type Children = { readonly children?: ComponentChildren }
 
-/** A part of a view under its heading. */
+/** Part of a view with a heading. */
 export function Section({ title, actions, children }: Children & { title: string; actions?: ComponentChildren }) {
   return (
     <section aria-label={title}>
@@ -18,7 +18,7 @@ export function Section({ title, actions, children }: Children & { title: string
   )
 }
 
-/** A figure with its name. */
+/** Figure with its name. */
 export function Card({ name, value, note }: { name: string; value: ComponentChildren; note?: string | undefined }) {
   return (
     <div class="card">
@@ -48,7 +48,7 @@ export function Cards({ children }: Children) {
   return <dl class="cards">{children}</dl>
 }
 
-/** What to do where there is nothing yet. */
+/** Hint for an empty list. */
 export function Empty({ children }: Children) {
   return <p class="empty">{children}</p>
 }
@@ -61,7 +61,7 @@ export function Fault({ text }: { text: string | undefined }) {
   )
 }
 
-/** What is read, or how far it has come. */
+/** Shows data, or its loading state. */
 export function Loaded<Answer>({ of, children }: { of: Read<Answer>; children: (data: Answer) => ComponentChildren }) {
   return (
     <>
@@ -71,25 +71,25 @@ export function Loaded<Answer>({ of, children }: { of: Read<Answer>; children: (
   )
 }
 
-/** A state by word and colour. */
+/** Shows a state by word and colour. */
 export function Badge({ kind, children }: Children & { kind: 'good' | 'bad' | 'warn' | 'plain' }) {
   return <span class={`badge ${kind}`}>{children}</span>
 }
 
-/** The title of a column; in a list, the title of a column of numbers. */
+/** Title of a column. In a list, the title of a column of numbers. */
 type Column = string | readonly [string]
 
 interface PagerProps {
-  /** Where this page begins; undefined: it is the first. */
+  /** Cursor of this page, or `undefined` for the first page. */
   readonly after: string | undefined
-  /** Where the next one does; null: there is none. */
+  /** Cursor of the next page, or `null` for the last page. */
   readonly next: string | null
-  /** Texts of the ways to the first page and to the next one. */
+  /** Labels of the links to the first page and to the next page. */
   readonly labels: readonly [first: string, next: string]
   onPage(after: string | undefined): void
 }
 
-/** The ways to other pages of a list; nothing where it has one only. */
+/** Links to other pages of a list; nothing if there is only one page. */
 export function Pager({ after, next, labels: [first, further], onPage }: PagerProps) {
   if (after === undefined && next === null) return null
   return (
@@ -108,7 +108,7 @@ export function Pager({ after, next, labels: [first, further], onPage }: PagerPr
   )
 }
 
-/** A table that scrolls sideways where the page is narrow, by keyboard too. */
+/** Table that scrolls horizontally on narrow pages, also by keyboard. */
 export function Table({ name, head, children }: Children & { name: string; head: readonly Column[] }) {
   return (
     <Scroll name={name}>
@@ -129,7 +129,7 @@ export function Table({ name, head, children }: Children & { name: string; head:
   )
 }
 
-/** What scrolls where it does not fit. No landmark: its section is one already. */
+/** Container that scrolls its overflow. It is not a landmark, because its section is one. */
 export function Scroll({ name, class: own = 'scroll', children }: Children & { name: string; class?: string }) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
@@ -150,7 +150,7 @@ interface FieldProps {
   readonly options?: readonly (readonly [value: string, text: string])[]
 }
 
-/** An input or a choice with its label. */
+/** Input or choice with its label. */
 export function Field({ name, label, value = '', hint, type = 'text', isRequired = false, options }: FieldProps) {
   const id = useId()
   return (
@@ -174,12 +174,12 @@ export function Field({ name, label, value = '', hint, type = 'text', isRequired
   )
 }
 
-/** Options of a choice that are shown as they are. */
+/** Options of a choice that are displayed unchanged. */
 export function choices(...values: readonly string[]) {
   return values.map((value) => [value, value] as const)
 }
 
-/** The texts of a form; empty ones are left out. */
+/** Strings of a form; empty ones are omitted. */
 export type Values = Readonly<Record<string, string | undefined>>
 
 interface FormProps extends Children {
@@ -187,10 +187,10 @@ interface FormProps extends Children {
   readonly button: string
   readonly isRunning?: boolean
   readonly error?: string | undefined
-  /** What the last submission made: the form is emptied, so that nobody presses again to be sure, and `done` is said. */
+  /** Result of the last submission. The form is then cleared, so that nobody submits it again, and `done` is announced. */
   readonly made?: unknown
   readonly done?: string | undefined
-  /** Takes the focus when it appears. Default false. */
+  /** Whether it takes the focus when it appears. Default false. */
   readonly isEntered?: boolean
   onSubmit(values: Values): void
 }
@@ -237,12 +237,12 @@ export function Form({
   )
 }
 
-/** A button that asks once more before it does what cannot be taken back. The focus goes to the safe answer, and comes back. */
+/** Button that asks for confirmation before an irreversible action. The focus moves to the safe answer, and back afterwards. */
 export function ConfirmButton({ label, question, onConfirm }: { label: string; question: string; onConfirm(): void }) {
   const [isAsked, setAsked] = useState(false)
   const next = useRef<HTMLButtonElement>(null)
   const isFirst = useRef(true)
-  // Whether it is asked says which of the two buttons is there.
+  // The confirmation state determines which of the two buttons exists.
   useEffect(() => {
     if (!isFirst.current || isAsked) next.current?.focus()
     isFirst.current = false
@@ -273,7 +273,7 @@ export function ConfirmButton({ label, question, onConfirm }: { label: string; q
   )
 }
 
-/** Hides a form until it is wanted. */
+/** Hides a form until it is opened. */
 export function Disclosure({ summary, children }: Children & { summary: string }) {
   return (
     <details>

@@ -1,5 +1,5 @@
 /**
- * Texts of a chat's answer, whole or streamed.
+ * Yields the text of a chat's answer, whole or streamed.
  * @throws Error with the message of an error event.
  */
 export async function* readTexts(response: Response): AsyncIterable<string> {

@@ -9,12 +9,12 @@ function storedTheme(): Theme {
     const stored = localStorage.getItem(STORED)
     return THEMES.find((theme) => theme === stored) ?? 'system'
   } catch {
-    // Storage may be forbidden; the system's choice holds then.
+    // Storage may be disabled; then the system's theme applies.
     return 'system'
   }
 }
 
-/** Before anything is drawn, so that the page does not change its colours under the reader. */
+/** Runs before the first render, so that the colours do not change afterwards. */
 export function applyTheme(theme = storedTheme()): void {
   document.documentElement.dataset['theme'] = theme
 }
@@ -23,11 +23,11 @@ function store(theme: Theme): void {
   try {
     localStorage.setItem(STORED, theme)
   } catch {
-    // It holds until the page is left.
+    // The choice applies until the page is closed.
   }
 }
 
-/** Light, dark, or as the system has it. */
+/** Switch between light, dark and the system's theme. */
 export function ThemeSwitch() {
   const [theme, setTheme] = useState(storedTheme)
   return (

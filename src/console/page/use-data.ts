@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, ask, change, newIdempotencyKey } from './api.ts'
 
-/** What has been read so far. */
+/** Data that has been read so far. */
 export interface Read<Answer> {
   readonly data: Answer | undefined
   readonly error: string | undefined
@@ -10,26 +10,26 @@ export interface Read<Answer> {
 }
 
 const POLL_MS = 5_000
-/** The same change again so soon is one press of a button: the second click of two, or a key that is held. */
+/** An equal change within this time counts as one click: the second click of a double click, or a key that is held. */
 const SAME_PRESS_MS = 1_000
 const LONGEST_READ_MS = 60_000
 const NEVER = Number.NEGATIVE_INFINITY
 
-/** Called when the operator is not, or no longer, known. */
+/** Called if the operator is not, or no longer, known. */
 let onUnknown: () => void = () => undefined
 
 export function setUnknownListener(listener: () => void): void {
   onUnknown = listener
 }
 
-/** Reads from the API; again when the path changes, and every 5 seconds while the page is seen if `isLive`. */
+/** Reads from the API; again when the path changes, and every 5 seconds while the page is visible if `isLive`. */
 export function useData<Answer>(path: string | undefined, isLive = false): Read<Answer> {
   const [state, setState] = useState<{ path?: string; data?: Answer; error?: string }>({})
   const [turn, setTurn] = useState(0)
   const reload = useCallback(() => setTurn((latest) => latest + 1), [])
-  /** When what is read now was asked for; undefined: nothing is. */
+  /** Start of the current read, or `undefined` if there is none. */
   const readingSinceMs = useRef<number | undefined>(undefined)
-  // `turn` asks the same again.
+  // `turn` triggers the same read again.
   useEffect(() => {
     if (path === undefined) return undefined
     const abort = new AbortController()
@@ -56,7 +56,7 @@ export function useData<Answer>(path: string | undefined, isLive = false): Read<
   useEffect(() => {
     if (!isLive) return undefined
     const timer = setInterval(() => {
-      // An answer that takes longer than this interval would otherwise be given up each time, and never be shown.
+      // An answer that takes longer than this interval would otherwise be aborted each time, and never be shown.
       const isUnderWay = Date.now() - (readingSinceMs.current ?? 0) < LONGEST_READ_MS
       if (document.visibilityState === 'visible' && !isUnderWay) reload()
     }, POLL_MS)
@@ -71,19 +71,16 @@ export function useData<Answer>(path: string | undefined, isLive = false): Read<
   }
 }
 
-/** A change under way. */
+/** Change in progress. */
 export interface Change<Answer> {
   readonly isRunning: boolean
   readonly error: string | undefined
   run(method: 'POST' | 'PATCH', path: string, body?: object): void
-  /** Of the last change that was made. */
+  /** Result of the last change. */
   readonly made: Answer | undefined
 }
 
-/**
- * Changes something. What is sent again after a failure of the connection is made once all the same, and so is what is asked for
- * twice by a double click.
- */
+/** Makes changes. A change that is sent again after a connection failure, or twice by a double click, is made only once. */
 export function useChange<Answer>(onMade: (answer: Answer) => void): Change<Answer> {
   const [state, setState] = useState<{ isRunning: boolean; error?: string; made?: Answer }>({ isRunning: false })
   const intent = useRef({ text: '', key: '', madeAtMs: NEVER })

@@ -77,7 +77,7 @@ const FILE_BATCHES: OpenApiPaths = {
   },
 }
 
-/** Paths of files and batches, with those of the endpoints that have batches of their own. */
+/** Paths of files and batches, including endpoints with their own batches. */
 export function batchPaths(endpoints: readonly Endpoint[]): OpenApiPaths {
   const paths: OpenApiPaths = { ...FILE_BATCHES }
   for (const endpoint of endpoints) Object.assign(paths, inlineBatchPaths(endpoint))

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../endpoints/json-schema.ts'
 
-/** What is said of one parameter of an operation. */
+/** Description of one parameter of an operation. */
 export interface OpenApiParameter {
   readonly name: string
   readonly in: 'path' | 'query' | 'header'
@@ -9,10 +9,10 @@ export interface OpenApiParameter {
   readonly schema: JsonSchema
 }
 
-/** A body, by media type. */
+/** Body, by media type. */
 type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>
 
-/** An answer: of its own, or one of the document's. */
+/** Answer: its own, or a reference to one of the document. */
 type OpenApiResponse = { readonly description: string; readonly content?: Content } | { readonly $ref: string }
 
 /** One method of one path (OpenAPI 3.1, "Operation Object"). */
@@ -41,22 +41,22 @@ export interface OpenApiDocument {
   readonly components: Readonly<Record<string, unknown>>
 }
 
-/** What differs between the documents of two APIs. */
+/** Differences between the documents of the two APIs. */
 interface DocumentFacts {
   readonly title: string
   readonly description: string
-  /** What the bearer token is. */
+  /** Kind of bearer token. */
   readonly credential: string
   readonly paths: OpenApiPaths
 }
 
-/** The answer to every request that cannot be served, for `responses` of an operation. */
+/** Answer to every request that cannot be served, for `responses` of an operation. */
 export const ERROR_RESPONSES = { default: { $ref: '#/components/responses/Error' } } as const
 
 /** The major version of both APIs is in their paths. */
 const API_VERSION = '1'
 
-/** Puts a document together. Its server is the folder in which it stands itself, wherever that is mounted. */
+/** Builds a document. Its server is the folder that contains the document, wherever it is mounted. */
 export function openApiDocument({ title, description, credential, paths }: DocumentFacts): OpenApiDocument {
   const names = Object.values(paths).flatMap((methods) => Object.values(methods).flatMap(({ tags }) => tags))
   return {
@@ -94,28 +94,28 @@ const ERROR_SCHEMA: JsonSchema = {
   },
 }
 
-/** A parameter in the path. */
+/** Builds a parameter in the path. */
 export function pathParameter(name: string, description?: string): OpenApiParameter {
   const schema = { type: 'string', minLength: 1 }
   return { name, in: 'path', required: true, ...(description === undefined ? {} : { description }), schema }
 }
 
-/** A JSON answer with status 200. */
+/** Builds a JSON answer with status 200. */
 export function jsonAnswer(description: string, schema: JsonSchema = { type: 'object' }): OpenApiResponse {
   return { description, content: { 'application/json': { schema } } }
 }
 
-/** An operation that is only asked for. */
+/** Builds an operation that only reads. */
 export function reading(operationId: string, summary: string, tag: string): OpenApiOperation {
-  return { operationId, summary, tags: [tag], responses: { 200: jsonAnswer('What was asked for'), ...ERROR_RESPONSES } }
+  return { operationId, summary, tags: [tag], responses: { 200: jsonAnswer('Requested object'), ...ERROR_RESPONSES } }
 }
 
-/** For operations that are carried out once. */
+/** Parameter of operations that are executed once. */
 export const IDEMPOTENCY_KEY: OpenApiParameter = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
   description:
-    'Of several requests with one key only the first is carried out; the others get its answer, for 24 hours.',
+    'If several requests have the same key, only the first is executed. The others get its answer, for 24 hours.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }

@@ -18,13 +18,13 @@ import {
   reading,
 } from './openapi-document.ts'
 
-/** What the document tells of. */
+/** Parts of a gateway that the document describes. */
 type Described = Pick<PipelineContext, 'endpoints' | 'batches'>
 
-/** By gateway: anyone may ask for it, and to make it takes as long as many requests. */
+/** Documents by gateway: anyone may request them, and building one takes as long as many requests. */
 const documents = new WeakMap<Described, OpenApiDocument>()
 
-/** The document of everything that callers can ask of a gateway, the host's own endpoints included; made once. */
+/** Returns the document of everything that callers can request from a gateway, including the host's own endpoints. It is built once. */
 export function publicApi(gateway: Described): OpenApiDocument {
   const known = documents.get(gateway)
   if (known !== undefined) return known
@@ -44,19 +44,19 @@ function documentOf({ endpoints, batches }: Described): OpenApiDocument {
   if (batches !== undefined) Object.assign(paths, batchPaths(endpoints.withInlineBatches))
   return openApiDocument({
     title: 'Signalbox gateway',
-    description: 'Model vendors behind one API. Which fields a model takes is in its row of the catalog.',
+    description: 'Model vendors behind one API. The catalog row of a model lists the fields that it supports.',
     credential: 'An API key of the gateway.',
     paths,
   })
 }
 
-/** Paths that are read, whatever endpoints there are. `test/gateway/openapi.test.ts` asks for each of them. */
+/** Readable paths that do not depend on endpoints. `test/gateway/openapi.test.ts` requests each of them. */
 const READABLE_PATHS: OpenApiPaths = {
   '/v1/models': { get: reading('list_models', 'The models that this key may use', 'models') },
   '/v1/models/{model}': {
     get: {
       ...reading('get_model', 'One model', 'models'),
-      parameters: [pathParameter('model', 'Its id; slashes may stand as they are.')],
+      parameters: [pathParameter('model', 'Id of the model. Slashes need no encoding.')],
     },
   },
   '/v1/account': { get: reading('get_account', 'Balance, held and owed money of the account', 'account') },
@@ -69,13 +69,13 @@ const DRY_RUN: OpenApiParameter = {
   name: DRY_RUN_HEADER,
   in: 'header',
   required: false,
-  description: 'With `true` the answer is an estimate, as of /v1/estimate, and no model is called.',
+  description: 'With `true` the answer is an estimate, as from /v1/estimate, and no model is called.',
   schema: { type: 'string', enum: ['true', 'false'] },
 }
 
 const ESTIMATE_OPERATION: OpenApiOperation = {
   operationId: 'estimate_request',
-  summary: 'What a request would hold and cost at most, without calling a model',
+  summary: 'Returns the maximum hold and cost of a request, without calling a model',
   tags: ['estimate'],
   requestBody: {
     required: true,
@@ -103,7 +103,7 @@ const ESTIMATE_OPERATION: OpenApiOperation = {
         model: { type: 'string' },
         usage: { type: 'object', additionalProperties: { type: 'number' } },
         billing: { enum: ['on', 'off'] },
-        held: { type: ['string', 'null'], description: 'Decimal dollars; null: billing is off.' },
+        held: { type: ['string', 'null'], description: 'Decimal dollars, or null if billing is off.' },
         currency: { const: 'USD' },
         exact: { const: false },
         models: { type: 'array', items: { type: 'string' } },
@@ -134,7 +134,7 @@ function callOperation(endpoint: Endpoint): OpenApiOperation {
   }
 }
 
-/** The rules of a body; where the model decides about its shape, those of each shape. */
+/** Returns the rules of a body. If the shape depends on the model, they contain the rules of each shape. */
 function schemaOf(endpoint: Endpoint): JsonSchema {
   if (endpoint.shapes === undefined) return endpoint.requestSchema?.() ?? { type: 'object' }
   const shapes = Array.from(endpoint.shapes, ([protocol, shape]) => ({
@@ -145,7 +145,7 @@ function schemaOf(endpoint: Endpoint): JsonSchema {
 }
 
 function answerOf({ streamType, answerType }: Endpoint, schema: JsonSchema) {
-  const { description, content } = { content: {}, description: '', ...jsonAnswer('What the model answered') }
+  const { description, content } = { content: {}, description: '', ...jsonAnswer('Answer of the model') }
   const mayStream = JSON.stringify(schema).includes('"stream":')
   const text = { schema: { type: 'string' } }
   const stream = {
@@ -155,12 +155,12 @@ function answerOf({ streamType, answerType }: Endpoint, schema: JsonSchema) {
   return { description, content: streamType === undefined ? { ...content, ...stream } : { '*/*': {} } }
 }
 
-/** What is said of the paths below a task's. */
+/** Summaries of the paths below a task. */
 const TASK_SUMMARIES: Readonly<Record<keyof typeof TASK_ACTIONS, string>> = {
   read: 'One task',
   cancel: 'Cancels a task that has not begun',
-  content: 'What the task made',
-  webhooks: 'Messages about the task, and how their attempts went',
+  content: 'Returns the content that the task produced',
+  webhooks: 'Lists the messages about the task, and the results of their attempts',
   'webhooks/resend': 'Sends the messages about the task again',
 }
 
@@ -182,7 +182,7 @@ function addTaskPaths(paths: OpenApiPaths, { id, path }: Endpoint): void {
     paths[below] = {
       [methodIn(methods)]: {
         ...operation,
-        parameters: [pathParameter('task', 'Its id, or the vendor’s.')],
+        parameters: [pathParameter('task', 'Id of the task, at the gateway or at the vendor.')],
         responses: { ...operation.responses, ...responses },
       },
     }
@@ -198,7 +198,7 @@ function addStoredPaths(paths: OpenApiPaths, { id, path, kept }: Endpoint): void
       operations.map((method) => [
         method,
         {
-          ...reading(`${method}_stored_${nameOf(below)}`, `A kept answer: ${method} ${action}`.trim(), id),
+          ...reading(`${method}_stored_${nameOf(below)}`, `Stored answer: ${method} ${action}`.trim(), id),
           parameters: [pathParameter('id', 'Id of the answer.')],
         },
       ]),
@@ -232,7 +232,7 @@ function methodIn(methods: readonly string[]): string {
   return methods.includes('GET') ? 'get' : 'post'
 }
 
-/** A path as part of an operation's name: `/v1/chat/completions` → `chat_completions`. */
+/** Returns a path as part of an operation's name: `/v1/chat/completions` → `chat_completions`. */
 function nameOf(path: string): string {
   return path
     .replace(/^\/v1\//, '')

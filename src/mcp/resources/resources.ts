@@ -13,10 +13,10 @@ import { isVisible, type KeyOfCaller, visibleIds, visibleModels } from '../visib
 
 const MIME_TYPE = 'application/json'
 
-/** Most suggestions of one answer (MCP specification, "Completion"). */
+/** Maximum number of suggestions in one answer (MCP specification, "Completion"). */
 const MAX_VALUES = 100
 
-/** A kind of resource, with one resource for each name in its folder. */
+/** Kind of resource, with one resource per name in its folder. */
 interface Folder {
   readonly uri: string
   readonly variable: string
@@ -24,7 +24,7 @@ interface Folder {
   readonly description: string
 }
 
-/** The reference of each endpoint, by its id, built on request. Several paths may share an id. */
+/** Reference of each endpoint by its id, built on request. Several paths may share an id. */
 const REFERENCES: ReadonlyMap<string, () => unknown> = new Map(
   ENDPOINTS.map(({ id }) => [
     id,
@@ -32,7 +32,7 @@ const REFERENCES: ReadonlyMap<string, () => unknown> = new Map(
   ]),
 )
 
-/** Shapes of request body, and when each is the right one. Rules that depend on the model are in `gateway://catalog/{model}`. */
+/** Shapes of request bodies, and when to use each. Rules that depend on the model are in `gateway://catalog/{model}`. */
 function requestsOf(endpoint: Endpoint) {
   const shapes: readonly (readonly [string, Endpoint])[] =
     endpoint.shapes === undefined
@@ -64,7 +64,7 @@ const REFERENCE: Folder = {
 }
 const FOLDERS = [CATALOG, PRICING, REFERENCE]
 
-/** Resources that can be read without naming a model. */
+/** Lists resources whose URI contains no name. */
 export function listResources(): Resource[] {
   return [
     { uri: CATALOG.uri, name: 'catalog', title: CATALOG.title, description: 'Every model.', mimeType: MIME_TYPE },
@@ -79,7 +79,7 @@ export function listResources(): Resource[] {
   ]
 }
 
-/** Resources that are read by name. */
+/** Lists resources that are read by name. */
 export function resourceTemplates() {
   return FOLDERS.map(({ uri, variable, title, description }) => ({
     uriTemplate: `${uri}/{${variable}}`,
@@ -90,7 +90,7 @@ export function resourceTemplates() {
   }))
 }
 
-/** Values of a template's variable; undefined when there is no such template or variable. */
+/** Returns the values of a template's variable, or `undefined` if there is no such template or variable. */
 function namesFor(caller: KeyOfCaller, uriTemplate: string, variable: string): readonly string[] | undefined {
   const folder = FOLDERS.find((candidate) => `${candidate.uri}/{${candidate.variable}}` === uriTemplate)
   if (folder === undefined || folder.variable !== variable) return undefined
@@ -99,7 +99,7 @@ function namesFor(caller: KeyOfCaller, uriTemplate: string, variable: string): r
 
 /**
  * Reads one resource.
- * @throws ResourceNotFoundError for a URI that names none.
+ * @throws ResourceNotFoundError if the URI is unknown.
  */
 export function readResource(caller: KeyOfCaller, uri: string): ReadResourceResult {
   const value = valueAt(caller, uri)
@@ -109,7 +109,7 @@ export function readResource(caller: KeyOfCaller, uri: string): ReadResourceResu
 
 /**
  * Suggests names for the variable of a resource template.
- * @throws ProtocolError for a template that does not exist.
+ * @throws ProtocolError if the template does not exist.
  */
 export function complete(caller: KeyOfCaller, { ref, argument }: CompleteRequestParams): CompleteResult {
   const names = ref.type === 'ref/resource' ? namesFor(caller, ref.uri, argument.name) : undefined
@@ -125,7 +125,7 @@ export function complete(caller: KeyOfCaller, { ref, argument }: CompleteRequest
 function valueAt(caller: KeyOfCaller, uri: string): unknown {
   if (uri === CATALOG.uri) return { models: visibleModels(caller) }
   if (uri === PRICING.uri) return pricingOf(caller)
-  // Ids of models may have slashes, which clients write as they are or encoded.
+  // Ids of models may contain slashes, which clients may encode or not.
   const folder = FOLDERS.find((candidate) => uri.startsWith(`${candidate.uri}/`))
   const name = folder && decoded(uri.slice(folder.uri.length + 1))
   if (name === undefined) return undefined
@@ -147,7 +147,7 @@ function decoded(segment: string): string | undefined {
   }
 }
 
-/** The catalog entry of a model, by id or alias, without its routes to vendors; undefined when there is no such model. */
+/** Returns the catalog entry of a model, by id or alias, without its routes to vendors, or `undefined` if there is no such model. */
 function modelEntry(caller: KeyOfCaller, idOrAlias: string) {
   const { gateway } = caller
   const model = gateway.catalog.find(idOrAlias)
@@ -166,7 +166,7 @@ function modelEntry(caller: KeyOfCaller, idOrAlias: string) {
   }
 }
 
-/** All prices in force of what the key sees. */
+/** Returns all prices in force of the models that the key sees. */
 function pricingOf(caller: KeyOfCaller) {
   const prices = caller.gateway.prices()
   const seen = visibleIds(caller)
@@ -174,7 +174,7 @@ function pricingOf(caller: KeyOfCaller) {
   return { billing: prices === undefined ? 'off' : 'on', currency: 'USD', prices: rows }
 }
 
-/** The prices of one model, by id or alias; undefined when there is no such model. */
+/** Returns the prices of one model, by id or alias, or `undefined` if there is no such model. */
 function modelPrices(caller: KeyOfCaller, idOrAlias: string) {
   const model = caller.gateway.catalog.find(idOrAlias)
   if (model === undefined || !isVisible(caller, model)) return undefined

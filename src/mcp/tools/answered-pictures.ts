@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { isJsonObject } from '../../core/json.ts'
 import { imageHeader } from '../../wire/image-header.ts'
 
-/** Output of the image tools. Bytes are in image blocks of the result, URLs also in links. */
+/** Output of the image tools. Bytes are in image blocks of the result; URLs are also in links. */
 export const picturesOutput = z.object({
   model: z.string(),
   images: z.array(
@@ -14,18 +14,18 @@ export const picturesOutput = z.object({
       url: z.string().optional().describe('Valid for a limited time.'),
     }),
   ),
-  text: z.string().optional().describe('What the model wrote beside the pictures.'),
+  text: z.string().optional().describe('Text of the model in addition to the images.'),
   interaction_id: z.string().optional().describe('For previous_interaction_id.'),
-  status: z.string().optional().describe('failed without images: the model refused.'),
+  status: z.string().optional().describe('failed, without images, if the model refused.'),
   usage: z.record(z.string(), z.unknown()).optional(),
 })
 
-/** A picture in an answer. */
+/** Image in an answer. */
 type Picture = { readonly data: string; readonly mimeType: string } | { readonly url: string }
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Collects the pictures of an answer in any of the three response shapes. */
+/** Collects the images of an answer in any of the three response shapes. */
 export function answeredPictures(answer: Members, model: string) {
   const found = [...listedPictures(answer), ...choicePictures(answer), ...stepPictures(answer)]
   const texts = blocksOfSteps(answer).flatMap(({ type, text }) => (type === 'text' ? [String(text)] : []))
@@ -52,7 +52,7 @@ function contentBlock(picture: Picture, index: number): ContentBlock {
     : { type: 'image', data: picture.data, mimeType: picture.mimeType }
 }
 
-/** OpenAI's shape: `data[]` with `b64_json` or `url`. */
+/** Reads OpenAI's shape: `data[]` with `b64_json` or `url`. */
 function listedPictures({ data }: Members): Picture[] {
   return objects(data).flatMap(({ b64_json: base64, url }): Picture[] => {
     if (typeof base64 === 'string') return [{ data: base64, mimeType: typeOf(base64) }]
@@ -60,7 +60,7 @@ function listedPictures({ data }: Members): Picture[] {
   })
 }
 
-/** The multimodal shape: `output.choices[].message.content[].image`, a URL. */
+/** Reads the multimodal shape: `output.choices[].message.content[].image`, a URL. */
 function choicePictures({ output }: Members): Picture[] {
   const choices = isJsonObject(output) ? objects(output['choices']) : []
   return choices
@@ -68,7 +68,7 @@ function choicePictures({ output }: Members): Picture[] {
     .flatMap(({ image }) => (typeof image === 'string' ? [{ url: image }] : []))
 }
 
-/** The interactions shape: a picture may be in any block of any step. */
+/** Reads the interactions shape: an image may be in any block of any step. */
 function stepPictures(answer: Members): Picture[] {
   return blocksOfSteps(answer).flatMap(({ type, data, mime_type: mimeType, uri }): Picture[] => {
     if (type !== 'image') return []
@@ -85,10 +85,10 @@ function objects(value: unknown): Members[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
-/** Enough base64 for the headers of PNG and WebP, and of most JPEG files. */
+/** Amount of base64 that contains the headers of PNG and WebP, and of most JPEG files. */
 const HEADER_BASE64_LENGTH = 65_536
 
-/** The media type by the picture's first bytes; `image/png`, the models' default, when they do not tell. */
+/** Returns the media type from the image's first bytes, or `image/png`, the models' default, if they are not recognised. */
 function typeOf(base64: string): string {
   const header = imageHeader([Buffer.from(base64.slice(0, HEADER_BASE64_LENGTH), 'base64')])
   return `image/${header?.format ?? 'png'}`

@@ -1,36 +1,34 @@
 import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 
-/** Public id of a model. */
-export const model = z.string().min(1).describe('Id of a model, as list_models gives it.')
+export const model = z.string().min(1).describe('Id of a model from list_models.')
 
-/** For calls that cost money. */
+/** Idempotency key of calls that cost money. */
 export const idempotencyKey = z
   .string()
   .min(1)
   .max(255)
   .optional()
-  .describe('Makes repeating safe: calls with the same key and arguments are carried out and charged once in 24 hours.')
+  .describe('Makes retries safe: calls with the same key and arguments are executed and charged once in 24 hours.')
 
-/** For endpoints that can stream: an answer in events could not be read, and is charged all the same. */
-export const noStream = z.literal(false).optional().describe('Tools answer whole; nothing but false is taken.')
+/** Field of endpoints that can stream: a tool cannot read a streamed answer, but it would be charged. */
+export const noStream = z.literal(false).optional().describe('Tools return whole answers, so only false is accepted.')
 
-/** Id of a video task. */
-export const taskId = z.string().min(1).max(10_000).describe('The task_id that submit_video gave.')
+export const taskId = z.string().min(1).max(10_000).describe('The task_id from submit_video.')
 
-/** A picture argument. */
+/** Image argument. */
 export const picture = z
   .object({
-    data: z.string().min(1).optional().describe('The picture in base64, without a data: prefix.'),
+    data: z.string().min(1).optional().describe('Image in base64, without a data: prefix.'),
     mime_type: z
       .string()
       .optional()
       .describe('Media type of data, such as image/png. Required with data, and by some models with url.'),
-    url: z.string().min(1).optional().describe('Public https URL of the picture, instead of data.'),
+    url: z.string().min(1).optional().describe('Public https URL of the image, instead of data.'),
   })
-  .describe('A picture: data with mime_type, or url.')
+  .describe('Image: data with mime_type, or url.')
 
-/** A checked picture argument: base64 data, or a URL. */
+/** Checked image argument: base64 data, or a URL. */
 export type GivenPicture =
   | { readonly data: string; readonly mimeType: string }
   | { readonly url: string; readonly mimeType: string | undefined }
@@ -38,8 +36,8 @@ export type GivenPicture =
 const IMAGE_TYPE = /^image\/[\w.+-]+$/i
 
 /**
- * Checks a picture argument.
- * @throws GatewayError `invalid_request` naming `param` unless it is either data or a URL.
+ * Checks an image argument.
+ * @throws GatewayError `invalid_request` naming `param` unless it contains either data or a URL.
  */
 export function givenPicture({ data, mime_type: mimeType, url }: z.infer<typeof picture>, param: string): GivenPicture {
   if (data !== undefined && url !== undefined) throw fault(param, 'takes either data or url')
@@ -49,12 +47,12 @@ export function givenPicture({ data, mime_type: mimeType, url }: z.infer<typeof 
   }
   if (data === undefined) throw fault(param, 'needs data or url')
   if (mimeType === undefined || !IMAGE_TYPE.test(mimeType)) {
-    throw fault(`${param}.mime_type`, 'must be the media type of the picture, such as image/png')
+    throw fault(`${param}.mime_type`, 'must be the media type of the image, such as image/png')
   }
   return { data, mimeType }
 }
 
-/** The picture as one URL: its own, or a `data:` URL. */
+/** Returns the image as one URL: its own, or a `data:` URL. */
 export function pictureUrl(given: GivenPicture): string {
   return 'url' in given ? given.url : `data:${given.mimeType};base64,${given.data}`
 }

@@ -4,29 +4,29 @@ import { defineTool, MAKES } from '../tool.ts'
 import { answeredPictures, picturesOutput } from './answered-pictures.ts'
 import { type GivenPicture, givenPicture, idempotencyKey, model, noStream, picture, pictureUrl } from './arguments.ts'
 
-/** Arguments of `generate_image`, the same for all three request shapes of the endpoint. */
+/** Arguments of `generate_image` for all three request shapes of the endpoint. */
 const imageArguments = z.object({
   model,
-  prompt: z.string().min(1).describe('What to draw, or what to change in the reference images.'),
-  reference_images: z.array(picture).max(16).optional().describe('Pictures to start from, for models that take them.'),
+  prompt: z.string().min(1).describe('Description of the image, or of the change to the reference images.'),
+  reference_images: z.array(picture).max(16).optional().describe('Images to start from, if the model supports them.'),
   size: z
     .string()
     .optional()
-    .describe('As the model writes it: 1024*1024, 1K or 1024x1024. See gateway://catalog/{model}.'),
+    .describe('Size in the format of the model: 1024*1024, 1K or 1024x1024. See gateway://catalog/{model}.'),
   aspect_ratio: z.string().optional().describe('Such as 16:9, for models whose size is a tier (1K, 2K).'),
-  n: z.int().min(1).max(10).optional().describe('How many pictures.'),
-  quality: z.string().optional().describe('For models that have it: low, medium, high.'),
-  negative_prompt: z.string().optional().describe('What to avoid, for models that take it.'),
-  seed: z.int().min(0).optional().describe('Repeats a picture approximately, for models that take it.'),
+  n: z.int().min(1).max(10).optional().describe('Number of images.'),
+  quality: z.string().optional().describe('low, medium or high, if the model supports it.'),
+  negative_prompt: z.string().optional().describe('Content to avoid, if the model supports it.'),
+  seed: z.int().min(0).optional().describe('Repeats an image approximately, if the model supports it.'),
   previous_interaction_id: z
     .string()
     .min(1)
     .optional()
-    .describe('The interaction_id of an earlier answer, to go on from its pictures.'),
+    .describe('The interaction_id of an earlier answer, to continue from its images.'),
   extra: z
     .looseObject({ stream: noStream })
     .optional()
-    .describe('Further members of the request body, see gateway://reference/images.'),
+    .describe('Additional members of the request body, see gateway://reference/images.'),
   idempotency_key: idempotencyKey,
 })
 
@@ -35,15 +35,15 @@ export const generateImage = defineTool({
   name: 'generate_image',
   title: 'Generate an image',
   description:
-    'Draws pictures from a prompt, and for some models from reference images. Returns image blocks, or links that are ' +
-    'valid for a limited time. Charged by the picture or by tokens.',
+    'Generates images from a prompt, and for some models from reference images. Returns image blocks, or links that are ' +
+    'valid for a limited time. Charged by the image or by tokens.',
   annotations: MAKES,
   input: imageArguments,
   output: picturesOutput,
   async answer(args, { gateway, principal, json }) {
     const { model: asked, prompt } = args
     const found = gateway.catalog.find(asked)
-    // What a model takes cannot be said of one that does not exist.
+    // The supported arguments of an unknown model are not known, so the gateway reports the error.
     if (found === undefined) await gateway.estimate(principal, { endpoint: 'images', body: { model: asked, prompt } })
     const answer = await json({
       method: 'POST',
@@ -60,20 +60,20 @@ export const editImage = defineTool({
   name: 'edit_image',
   title: 'Edit an image',
   description:
-    'Changes pictures by an instruction, within a mask if one is given. For models of the kind image_edit; others that ' +
-    'take reference images are called by generate_image. Charged by the picture or by tokens.',
+    'Edits images by an instruction, within a mask if there is one. For models of the kind image_edit; others that ' +
+    'support reference images are called by generate_image. Charged by the image or by tokens.',
   annotations: MAKES,
   input: z.object({
     model,
-    prompt: z.string().min(1).describe('What to change.'),
-    images: z.array(picture).min(1).max(16).describe('The pictures; a mask applies to the first.'),
+    prompt: z.string().min(1).describe('Description of the change.'),
+    images: z.array(picture).min(1).max(16).describe('The images. A mask applies to the first.'),
     mask: picture.optional().describe('A PNG of the same size; its transparent area is changed.'),
-    n: z.int().min(1).max(10).optional().describe('How many pictures.'),
+    n: z.int().min(1).max(10).optional().describe('Number of images.'),
     size: z.string().optional().describe('Such as 1024x1024. Default auto.'),
     quality: z.string().optional().describe('auto, low, medium or high.'),
     output_format: z.enum(['png', 'jpeg', 'webp']).optional(),
     background: z.enum(['transparent', 'opaque', 'auto']).optional(),
-    response_format: z.enum(['b64_json', 'url']).optional().describe('url only for models that answer with addresses.'),
+    response_format: z.enum(['b64_json', 'url']).optional().describe('url only if the model can return URLs.'),
     stream: noStream,
     idempotency_key: idempotencyKey,
   }),
@@ -91,7 +91,7 @@ export const editImage = defineTool({
 
 type ImageArguments = z.infer<typeof imageArguments>
 
-/** Arguments that some of the request shapes lack. */
+/** Arguments that some of the request shapes do not have. */
 type Optional =
   | 'reference_images'
   | 'aspect_ratio'
@@ -105,7 +105,7 @@ type Body = Record<string, unknown>
 
 /**
  * Builds the request body in the shape of the model's protocol (API specification, "Endpoints", note 1).
- * @throws GatewayError `unsupported_parameter` for an argument that the shape lacks: nothing is dropped silently.
+ * @throws GatewayError `unsupported_parameter` if the shape does not have an argument: nothing is dropped silently.
  */
 function imageBody(args: ImageArguments, protocol: string | undefined): Body {
   const unknown = Object.keys(args).find((name) => !Object.hasOwn(imageArguments.shape, name))
@@ -126,7 +126,7 @@ function multimodalBody(args: ImageArguments, pictures: readonly GivenPicture[])
   refuse(args, ['aspect_ratio', 'quality', 'previous_interaction_id'])
   const images = pictures.map((given, index) => {
     if ('url' in given) return { image: given.url }
-    throw unsupported('reference_images', `reference_images[${index}]: this model takes pictures by url only`)
+    throw unsupported('reference_images', `reference_images[${index}]: this model accepts images only by url`)
   })
   const { size, n, seed, negative_prompt } = args
   const settings = present({ size, n, seed, negative_prompt })
@@ -164,7 +164,7 @@ function generationBody(args: ImageArguments): Body {
 
 function refuse(args: ImageArguments, names: readonly Optional[]): void {
   for (const name of names) {
-    if (args[name] !== undefined) throw unsupported(name, `${name}: this model does not take it`)
+    if (args[name] !== undefined) throw unsupported(name, `${name}: this model does not support it`)
   }
 }
 

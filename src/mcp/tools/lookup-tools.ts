@@ -4,7 +4,7 @@ import { ENDPOINTS } from '../../endpoints/registry.ts'
 import { defineTool, LOOKS_UP } from '../tool.ts'
 import { visibleModels } from '../visible-models.ts'
 
-/** The models of `GET /v1/models`, narrowed down. */
+/** Tool that lists and filters the models of `GET /v1/models`. */
 export const listModels = defineTool({
   name: 'list_models',
   title: 'List models',
@@ -17,9 +17,7 @@ export const listModels = defineTool({
     available_only: z
       .boolean()
       .optional()
-      .describe(
-        'Leaves out models whose vendor has no key, and models without a price while billing is on. Default true.',
-      ),
+      .describe('Omits models whose vendor has no key, and models without a price while billing is on. Default true.'),
   }),
   output: z.object({
     models: z.array(z.looseObject({ id: z.string(), kinds: z.array(z.string()), available: z.boolean() })),
@@ -41,19 +39,19 @@ export const listModels = defineTool({
   },
 })
 
-/** Those whose requests can be written as JSON. */
+/** Ids of endpoints that accept JSON requests. */
 const endpointIds = [...new Set(ENDPOINTS.filter(({ takesForms }) => takesForms !== 'only').map(({ id }) => id))]
 
-/** The amount that would be held for a request. */
+/** Tool that returns the hold of a request. */
 export const estimateCost = defineTool({
   name: 'estimate_cost',
   title: 'Estimate the cost of a request',
   description:
-    'Says what a request would cost at most, without sending it: the amount that would be held while it runs. What is ' +
-    'charged in the end is mostly less. Nothing is charged for asking.',
+    'Returns the maximum cost of a request without sending it: the amount that would be held while it runs. The ' +
+    'final charge is usually lower. The estimate is free.',
   annotations: LOOKS_UP,
   input: z.object({
-    endpoint: z.enum(endpointIds).describe('The endpoint that the request is meant for.'),
+    endpoint: z.enum(endpointIds).describe('Endpoint of the request.'),
     request: z
       .looseObject({})
       .describe('The JSON body, as gateway://reference/{endpoint} describes it. Its model must be named.'),
@@ -63,8 +61,8 @@ export const estimateCost = defineTool({
     model: z.string(),
     billing: z.enum(['on', 'off']),
     currency: z.literal('USD'),
-    cost: z.string().nullable().describe('Dollars, as a decimal string; null when billing is off.'),
-    usage: z.record(z.string(), z.number()).describe('The upper estimate of what the request uses.'),
+    cost: z.string().nullable().describe('Dollars, as a decimal string, or null if billing is off.'),
+    usage: z.record(z.string(), z.number()).describe('Upper estimate of the usage of the request.'),
   }),
   async answer({ endpoint, request }, { gateway, principal }) {
     return { structured: { ...(await gateway.estimate(principal, { endpoint, body: request })) } }
@@ -75,8 +73,7 @@ export const estimateCost = defineTool({
 export const getBalance = defineTool({
   name: 'get_balance',
   title: 'Read the balance',
-  description:
-    'Says how much money the account of this key has left, and how much of it is held for requests under way.',
+  description: 'Returns the balance of the account of this key, and the amount that is held for requests in progress.',
   annotations: LOOKS_UP,
   input: z.object({}),
   output: z.looseObject({

@@ -10,24 +10,24 @@ const message = z.looseObject({
     .describe('Text, or blocks: {type: "text", text} and {type: "image_url", image_url: {url}}.'),
 })
 
-/** `POST /v1/chat/completions`, answered whole. */
+/** Tool for `POST /v1/chat/completions`, with a whole answer. */
 export const chatComplete = defineTool({
   name: 'chat_complete',
   title: 'Chat with a model',
   description:
-    'Sends a conversation to a chat model and returns its whole answer. Takes every field of the chat endpoint, see ' +
+    'Sends a conversation to a chat model and returns its whole answer. Supports every field of the chat endpoint, see ' +
     'gateway://reference/chat. Charged by tokens.',
   annotations: MAKES,
   input: z.looseObject({
     model,
     messages: z.array(message).min(1).describe('The turns of the conversation, oldest first.'),
-    max_tokens: z.int().min(1).optional().describe('Most tokens of the answer.'),
+    max_tokens: z.int().min(1).optional().describe('Maximum number of tokens of the answer.'),
     temperature: z.number().min(0).max(2).optional(),
     top_p: z.number().min(0).max(1).optional(),
     stream: noStream,
     idempotency_key: idempotencyKey,
   }),
-  // Answers of compatible servers pass unchanged, and some leave members out: clients refuse what the schema does not allow.
+  // Answers of compatible servers are passed unchanged, and some omit members. Clients reject members that the schema does not allow.
   output: z.looseObject({
     id: z.string().nullish(),
     model: z.string(),
@@ -54,7 +54,7 @@ export const rerankDocuments = defineTool({
   name: 'rerank',
   title: 'Rank documents',
   description:
-    'Sorts documents by their relevance to a query. Takes every field of the endpoint, see gateway://reference/rerank. ' +
+    'Sorts documents by their relevance to a query. Supports every field of the endpoint, see gateway://reference/rerank. ' +
     'Charged by tokens, or by search units.',
   annotations: MAKES,
   input: z.looseObject({
@@ -64,8 +64,8 @@ export const rerankDocuments = defineTool({
       .array(z.union([z.string().min(1), z.looseObject({})]))
       .min(1)
       .describe('Texts, or objects with a text.'),
-    top_n: z.int().min(1).optional().describe('Most results. Default: all.'),
-    return_documents: z.boolean().optional().describe('Repeat the documents in the results? Default: no.'),
+    top_n: z.int().min(1).optional().describe('Maximum number of results. Default: all.'),
+    return_documents: z.boolean().optional().describe('Whether to repeat the documents in the results. Default: no.'),
     idempotency_key: idempotencyKey,
   }),
   output: z.looseObject({
@@ -88,7 +88,7 @@ export const createEmbeddings = defineTool({
   input: z.looseObject({
     model,
     input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).describe('A text, or a batch of texts.'),
-    dimensions: z.int().min(1).optional().describe('Length of the vectors. Default: the own length of the model.'),
+    dimensions: z.int().min(1).optional().describe('Length of the vectors. Defaults to the length of the model.'),
     encoding_format: z.enum(['float', 'base64']).optional().describe('Numbers (default), or packed 32-bit floats.'),
     idempotency_key: idempotencyKey,
   }),

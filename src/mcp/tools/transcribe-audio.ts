@@ -6,12 +6,12 @@ import type { Form, FormPart } from '../../wire/multipart.ts'
 import { defineTool, MAKES } from '../tool.ts'
 import { idempotencyKey, model, noStream } from './arguments.ts'
 
-/** `POST /v1/audio/transcriptions`, answered whole. */
+/** Tool for `POST /v1/audio/transcriptions`, with a whole answer. */
 export const transcribeAudio = defineTool({
   name: 'transcribe_audio',
   title: 'Transcribe a recording',
   description:
-    'Writes down what is said in a recording: as text, as subtitles, or with times or speakers where the model gives them. ' +
+    'Transcribes a recording: as text, as subtitles, or with times or speakers if the model supports them. ' +
     'Charged by the second or by tokens.',
   annotations: MAKES,
   input: z.object({
@@ -22,18 +22,18 @@ export const transcribeAudio = defineTool({
     response_format: z
       .enum(['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'])
       .optional()
-      .describe('Default json. Times and speakers as the model has them, see gateway://catalog/{model}.'),
+      .describe('Default json. Times and speakers if the model supports them. See gateway://catalog/{model}.'),
     timestamp_granularities: z
       .array(z.enum(['word', 'segment']))
       .optional()
-      .describe('Needs verbose_json.'),
+      .describe('Requires verbose_json.'),
     stream: noStream,
     idempotency_key: idempotencyKey,
   }),
   output: z.object({
     model: z.string(),
     text: z.string().describe('The transcript, or the subtitles.'),
-    answer: z.record(z.string(), z.unknown()).optional().describe('The whole answer of a format that is JSON.'),
+    answer: z.record(z.string(), z.unknown()).optional().describe('Whole answer, if the format is JSON.'),
   }),
   async answer({ data, idempotency_key: key, ...fields }, { gateway, call }) {
     const bytes = Buffer.from(data, 'base64')
@@ -57,12 +57,12 @@ function fieldParts(fields: Readonly<Record<string, unknown>>): FormPart[] {
   })
 }
 
-/** Objects are JSON in a form. */
+/** Objects are sent as JSON in a form. */
 function fieldText(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-/** Without a name: the gateway gives it one by its format. */
+/** The file has no name: the gateway chooses one by its format. */
 function filePart(bytes: Uint8Array): FormPart {
   const { byteLength } = bytes
   return {

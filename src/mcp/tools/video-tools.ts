@@ -26,16 +26,16 @@ export const submitVideo = defineTool({
   name: 'submit_video',
   title: 'Start a video',
   description:
-    'Starts a video and returns the id of its task at once; wait_for_video waits for the result. Charged by the second. ' +
+    'Starts a video and returns the id of its task immediately; wait_for_video waits for the result. Charged by the second. ' +
     'The fields of input and parameters depend on the model, see gateway://reference/videos.',
   annotations: MAKES,
   input: z.looseObject({
     model,
     duration: z.int().min(1).optional().describe('Seconds. Default 5.'),
-    resolution: z.string().optional().describe('480p, 720p (default) or 1080p, as the model has them.'),
+    resolution: z.string().optional().describe('480p, 720p (default) or 1080p, if the model supports it.'),
     aspect_ratio: z.string().optional().describe('Such as 16:9.'),
-    input: members.describe('What to show: prompt, and pictures or videos by their URLs.'),
-    parameters: members.optional().describe('Further settings, passed to the vendor as they are.'),
+    input: members.describe('Content of the video: prompt, and images or videos by their URLs.'),
+    parameters: members.optional().describe('Additional settings, passed to the vendor unchanged.'),
     webhook_url: z.string().optional().describe('Called when the task has ended.'),
     idempotency_key: idempotencyKey,
   }),
@@ -60,21 +60,21 @@ export const getVideoTask = defineTool({
   },
 })
 
-/** Below the minute after which clients of the protocol time out by default. */
+/** Below one minute, the default timeout of the protocol's clients. */
 const DEFAULT_WAIT_SECONDS = 50
 
 const LONGEST_WAIT_SECONDS = 900
 
-/** How often the task is read. The gateway asks the vendor only as often as the vendor recommends. */
+/** Interval between reads of the task, in milliseconds. The gateway polls the vendor only as often as the vendor recommends. */
 const LOOK_INTERVAL_MS = 2_000
 
-/** Polls a task until it has ended or the time is over. */
+/** Tool that polls a task until it has ended or the wait has timed out. */
 export const waitForVideo = defineTool({
   name: 'wait_for_video',
   title: 'Wait for a video',
   description:
-    'Waits until a video task has ended and returns its record, with progress notifications on the way. When the time is ' +
-    'over first, finished is false: call it again with the same task_id. The task goes on either way.',
+    'Waits until a video task has ended and returns its record, with progress notifications on the way. After the ' +
+    'timeout, finished is false: call it again with the same task_id. The task continues in both cases.',
   annotations: LOOKS_UP_AT_VENDOR,
   input: z.object({
     task_id: taskId,
@@ -83,9 +83,9 @@ export const waitForVideo = defineTool({
       .min(0)
       .max(LONGEST_WAIT_SECONDS)
       .optional()
-      .describe(`Longest wait. Default ${DEFAULT_WAIT_SECONDS}, at most ${LONGEST_WAIT_SECONDS}.`),
+      .describe(`Maximum wait. Default ${DEFAULT_WAIT_SECONDS}, at most ${LONGEST_WAIT_SECONDS}.`),
   }),
-  output: taskRecord.extend({ finished: z.boolean().describe('False: the time was over before the task ended.') }),
+  output: taskRecord.extend({ finished: z.boolean().describe('Whether the task ended before the timeout.') }),
   async answer({ task_id: id, timeout_seconds: timeoutSeconds = DEFAULT_WAIT_SECONDS }, context) {
     const { clock, signal } = context
     const startedAtMs = clock.now()
@@ -99,7 +99,7 @@ export const waitForVideo = defineTool({
       const leftMs = endsAtMs - clock.now()
       if (leftMs <= 0 && record === undefined) throw look.refusal
       if (leftMs <= 0) return { structured: { ...record, finished: false } }
-      // Seconds of waiting, because vendors do not report how far a video is.
+      // Progress in seconds of waiting, because vendors do not report the progress of a video.
       const seconds = (clock.now() - startedAtMs) / 1000
       await context.progress({
         progress: Math.min(seconds, timeoutSeconds),
@@ -111,14 +111,14 @@ export const waitForVideo = defineTool({
   },
 })
 
-/** One look at a task; without a record where the limit of the key on questions refuses it for now. */
+/** Result of one read. It has no record if the key's rate limit rejected the read for now. */
 interface Look {
   readonly record: Record<string, unknown> | undefined
   readonly refusal: GatewayError | undefined
   readonly nextInMs: number
 }
 
-/** @throws GatewayError for what waiting does not help against. */
+/** @throws GatewayError for an error that waiting cannot solve. */
 async function lookAt(taskId: string, { json }: ToolContext): Promise<Look> {
   try {
     return { record: await json(taskRequest(taskId)), refusal: undefined, nextInMs: LOOK_INTERVAL_MS }
@@ -130,7 +130,7 @@ async function lookAt(taskId: string, { json }: ToolContext): Promise<Look> {
   }
 }
 
-/** @throws GatewayError `client_closed_request` when the caller disconnects meanwhile. */
+/** @throws GatewayError `client_closed_request` if the caller disconnects in the meantime. */
 function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -151,7 +151,7 @@ export const cancelVideo = defineTool({
   name: 'cancel_video',
   title: 'Cancel a video',
   description:
-    'Cancels a video task that has not begun to run, and frees its money. One that runs cannot be cancelled.',
+    'Cancels a video task that has not begun to run, and releases its money. A running task cannot be cancelled.',
   // A cancelled task cannot be resumed; cancelling again changes nothing.
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
   input: z.object({ task_id: taskId }),
@@ -171,8 +171,8 @@ function videoLink(record: Readonly<Record<string, unknown>>) {
 }
 
 /**
- * A request about one task. A malformed id is replaced by one that does not exist, so that it reaches no other path and gets
- * the same answer.
+ * Builds a request about one task. A malformed id is replaced by an unknown one, so that it reaches no other path and gets the same
+ * answer.
  */
 function taskRequest(taskId: string, action?: 'cancel'): GatewayCall {
   const path = `${VIDEOS_PATH}/${isTaskId(taskId) ? encodeURIComponent(taskId) : 'none'}`

@@ -9,14 +9,14 @@ import {
 import type { PricedRequest } from '../../pipeline/pricing.ts'
 
 /**
- * Bound of the answers of a batch whose requests set none: each model's longest answer, or a number from 0, the shortest useful
- * answer, to 1,000,000, the usual bound.
+ * Output limit of batch requests that set none: each model's longest answer, or a number of tokens from 0, the shortest useful
+ * answer, to 1,000,000, the usual limit.
  */
 export type BatchBound = 'longest' | number
 
 const USUAL = 1_000_000
 
-/** Cost of requests at three bounds of their answers, in nano-dollars. Requests with a bound of their own cost the same at each. */
+/** Cost of requests at three output limits, in nano-dollars. Requests with their own limit cost the same at each. */
 export interface BoundCosts {
   readonly shortest: bigint
   readonly usual: bigint
@@ -33,7 +33,7 @@ export function boundCosts({ amount }: PricedRequest, unbounded: UnboundedReques
   return { shortest: shortest.priced.amount, usual: usual.priced.amount, longest: longest.priced.amount }
 }
 
-/** Costs as the plan of a batch keeps them: one text if all are equal. */
+/** Costs in the form that the plan of a batch stores: one string if all are equal. */
 export function writtenCosts({ shortest, usual, longest }: BoundCosts): readonly string[] {
   return shortest === longest ? [`${usual}`] : [`${shortest}`, `${usual}`, `${longest}`]
 }
@@ -51,9 +51,9 @@ export function addCosts(one: BoundCosts, other: BoundCosts): BoundCosts {
 }
 
 /**
- * Chooses one bound for a batch as a single call gets one: the longest answers if they cost at most 2 % of the free money, else the
- * usual bound if that costs at most `share` of it, else what `share` of it pays for. The shortest answers may cost more than the
- * free money; then the hold is rejected.
+ * Chooses one output limit for a batch by the rules of a single call: the longest answers if they cost at most 2 % of the free
+ * money, else the usual limit if it costs at most `share` of that money, else what `share` of it pays for. The shortest answers
+ * may cost more than the free money; then the hold is rejected.
  */
 export function chooseBatchBound(costs: BoundCosts, freeMoney: bigint | undefined, share: number): BatchBound {
   const { shortest, usual, longest } = costs
@@ -63,13 +63,13 @@ export function chooseBatchBound(costs: BoundCosts, freeMoney: bigint | undefine
   return shortest >= budget ? 0 : Number(((budget - shortest) * BigInt(USUAL)) / (usual - shortest))
 }
 
-/** Cost at a bound. The price of an answer grows evenly with its tokens, so this is what a bound in between costs at most. */
+/** Cost at a limit. The price of an answer grows linearly with its tokens, so this is the maximum cost of a limit in between. */
 export function costAtBound({ shortest, usual, longest }: BoundCosts, bound: BatchBound): bigint {
   if (bound === 'longest') return longest
   return shortest + ((usual - shortest) * BigInt(bound) + BigInt(USUAL) - 1n) / BigInt(USUAL)
 }
 
-/** Bounds the answer of a request of a batch. Returns the price of the request with that bound. */
+/** Limits the answer of a batch request. Returns the price of the request with that limit. */
 export function applyBatchBound(admitted: Admitted, unbounded: UnboundedRequest, bound: BatchBound): PricedRequest {
   const { usual, longest = usual } = unbounded
   const shortest = shortestOf(unbounded)

@@ -1,6 +1,6 @@
 /**
- * What runs and serves batches. It is imported when a gateway with batches starts, so that others do not keep it in memory
- * (`bench/checks/idle-heap.check.ts`).
+ * Runner and HTTP interface of batches. A gateway with batches imports this module when it starts, so that other gateways do not
+ * keep it in memory (`bench/checks/idle-heap.check.ts`).
  */
 export { serveBatchRequest } from './batch-requests.ts'
 export { BatchRunner } from './batch-runner.ts'

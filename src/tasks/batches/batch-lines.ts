@@ -5,16 +5,16 @@ import { type ExactMembers, readExactCallerJson } from '../../core/exact-json.ts
 import { isJsonObject } from '../../core/json.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 
-/** A fault of one line, as callers read it (OpenAI API reference, "The batch object", `errors.data`). */
+/** Fault of one line, in the format that callers read (OpenAI API reference, "The batch object", `errors.data`). */
 export interface LineFault {
   readonly code: string
-  /** Number of the line, counted from 1; null: the fault is of the whole. */
+  /** Number of the line, counted from 1, or `null` if the fault concerns the whole file. */
   readonly line: number | null
   readonly message: string
   readonly param: string | null
 }
 
-/** A request of a batch as its caller wrote it. */
+/** Request of a batch in the caller's own form. */
 export interface WrittenRequest {
   readonly customId: string
   readonly body: unknown
@@ -23,13 +23,16 @@ export interface WrittenRequest {
 const NEWLINE = 0x0a
 const LONGEST_CUSTOM_ID = 512
 
-/** Lines that are given before other work gets a turn of the event loop: stores give pieces without one, and blank lines have a byte. */
+/** Number of lines per turn of the event loop. Stores deliver chunks without such a turn, and a blank line may have only one byte. */
 const LINES_PER_TURN = 200
 
-/** A line that has more bytes than one may have. */
+/** Placeholder for a line above the size limit. */
 export const TOO_LONG = Symbol('a line that is too long')
 
-/** The lines of a text without their ends, blank ones included. One that is too long is given as {@link TOO_LONG}, without its bytes. */
+/**
+ * Yields the lines of a text without line ends, blank lines included. A line above the limit becomes {@link TOO_LONG}, without
+ * its bytes.
+ */
 export async function* linesOf(
   content: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -51,19 +54,19 @@ export async function* linesOf(
     }
     if (start === piece.byteLength) continue
     byteLength += piece.byteLength - start
-    // What cannot be used is not kept.
+    // The bytes of an oversized line are not kept.
     if (byteLength <= maxBytes) parts.push(piece.slice(start))
     else parts = []
   }
   if (byteLength > 0) yield line()
 }
 
-/** Bodies are written again, with the caller's digits. */
+/** Bodies are serialized again with the caller's digits. */
 export const EXACT_BODY: ExactMembers = new Map([['body', 'text']])
 
 /**
  * Reads a line of an input file.
- * @returns undefined for a blank line.
+ * @returns `undefined` for a blank line.
  */
 export function readLine(
   bytes: Uint8Array | typeof TOO_LONG,
@@ -84,7 +87,7 @@ export function readLine(
     return { code: 'invalid_json_line', line, message, param: null }
   }
   if (!isJsonObject(value))
-    return { code: 'invalid_json_line', line, message: 'This line is no JSON object.', param: null }
+    return { code: 'invalid_json_line', line, message: 'This line is not a JSON object.', param: null }
   const { custom_id: customId, method, url, body } = value
   const fault = (code: string, param: string, message: string): LineFault => ({
     code,
@@ -93,7 +96,7 @@ export function readLine(
     param,
   })
   if (typeof customId !== 'string' || customId === '' || customId.length > LONGEST_CUSTOM_ID)
-    return fault('invalid_custom_id', 'custom_id', `expected a text of 1 to ${LONGEST_CUSTOM_ID} characters`)
+    return fault('invalid_custom_id', 'custom_id', `expected a string of 1 to ${LONGEST_CUSTOM_ID} characters`)
   if (method !== 'POST') return fault('invalid_method', 'method', 'must be POST')
   if (url !== endpoint) return fault('invalid_url', 'url', `must be ${endpoint}, the endpoint of the batch`)
   if (!isJsonObject(body)) return fault('invalid_request', 'body', 'expected an object')

@@ -1,4 +1,4 @@
-/** The methods of a path below `/v1/files`; undefined: there is no such path. */
+/** Returns the methods of a path below `/v1/files`, or `undefined` if there is no such path. */
 export function fileMethods(segments: readonly string[]): readonly string[] | undefined {
   if (segments.length === 0) return ['GET', 'HEAD', 'POST']
   if (segments[0] === '') return undefined
@@ -6,7 +6,7 @@ export function fileMethods(segments: readonly string[]): readonly string[] | un
   return segments.length === 2 && segments[1] === 'content' ? ['GET'] : undefined
 }
 
-/** The methods of a path below `/v1/batches`; undefined: there is no such path. */
+/** Returns the methods of a path below `/v1/batches`, or `undefined` if there is no such path. */
 export function batchMethods(segments: readonly string[]): readonly string[] | undefined {
   if (segments.length === 0) return ['GET', 'HEAD', 'POST']
   if (segments[0] === '') return undefined
@@ -14,7 +14,7 @@ export function batchMethods(segments: readonly string[]): readonly string[] | u
   return segments.length === 2 && segments[1] === 'cancel' ? ['POST'] : undefined
 }
 
-/** The methods of a path below the batches of an endpoint; undefined: there is no such path. */
+/** Returns the methods of a path below the batches of an endpoint, or `undefined` if there is no such path. */
 export function inlineBatchMethods(segments: readonly string[]): readonly string[] | undefined {
   const [id, action] = segments
   if (id === undefined) return ['GET', 'HEAD', 'POST']

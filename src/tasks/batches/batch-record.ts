@@ -5,20 +5,20 @@ import type { TaskFacts, TaskRecord } from '../../stores/task-store.ts'
 import type { TaskMessage } from '../webhook-payload.ts'
 import type { BatchBound } from './batch-bounds.ts'
 
-/** Credential id of batches, which the gateway runs itself. No vendor's begins so. */
+/** Credential id of batches, which the gateway runs itself. No credential id of a vendor starts this way. */
 export const BATCH_CREDENTIAL_ID = '-batches'
 
-/** A batch that no process runs stays open for so long after its time, because the next one that does charges its answers. */
+/** How long an expired batch stays open if no process runs it: the next process that does charges its answers. */
 export const LONGEST_WAIT_MS = 365 * 24 * 60 * 60_000
 
-/** How a batch ends of which something was sent. */
+/** How a batch ends after at least one request was sent. */
 export type BatchEnd = 'completed' | 'expired' | 'cancelled'
 
-/** What a batch's task says of it, as flat facts. Times in Unix milliseconds; null: not yet, or not at all. */
+/** Flat facts in the task of a batch. Times are in Unix milliseconds, or `null` if the event has not happened. */
 export interface BatchFacts extends TaskFacts {
   /** Path of the requests: `/v1/chat/completions`. */
   readonly endpoint: string
-  /** Null: the requests came with the submission. */
+  /** Id of the input file, or `null` if the requests came with the submission. */
   readonly inputFileId: string | null
   readonly total: number
   readonly expiresAtMs: number
@@ -26,21 +26,21 @@ export interface BatchFacts extends TaskFacts {
   readonly metadata: string | null
   readonly cancellingAtMs: number | null
   readonly endedAtMs: number | null
-  /** How it ended, as callers read it: `completed`, `failed`, `expired`, `cancelled`. */
+  /** How the batch ended, in the caller's terms: `completed`, `failed`, `expired` or `cancelled`. */
   readonly end: string | null
   readonly outputFileId: string | null
   readonly errorFileId: string | null
   readonly answered: number | null
   readonly failed: number | null
-  /** How many of `failed` were not made any more. */
+  /** How many of `failed` were never executed. */
   readonly notMade: number | null
-  /** Its owner has deleted it, and what it made. */
+  /** Time at which the owner deleted the batch and its results. */
   readonly deletedAtMs: number | null
-  /** How long its files are kept where the caller asks for less than the gateway's time. */
+  /** Lifetime of the batch's files, if the caller requested less than the gateway's default. */
   readonly outputLifetimeMs?: number
-  /** Bound of answers whose requests set none. `null` for a batch that has failed. */
+  /** Output limit of requests that set none. `null` for a batch that has failed. */
   readonly outputBound: BatchBound | null
-  /** JSON text of the faults of its lines; null: there are none. */
+  /** JSON text of the faults of its lines, or `null` if there are none. */
   readonly faults: string | null
 }
 
@@ -54,17 +54,17 @@ export function factsOf({ details }: TaskRecord): BatchFacts {
   return details.facts as BatchFacts
 }
 
-/** Did its requests come with the submission? Such a batch is of its endpoint's own API, and only seen there. */
+/** Whether the requests came with the submission. Such a batch belongs to its endpoint's own API and is visible only there. */
 export function isInline(task: TaskRecord): boolean {
   return isBatch(task) && factsOf(task).inputFileId === null
 }
 
-/** Is it to end without its remaining requests? */
+/** Whether the batch will end without its remaining requests. */
 export function isCancelling(task: TaskRecord): boolean {
   return factsOf(task).cancellingAtMs !== null
 }
 
-/** A batch as callers read it (OpenAI API reference, "The batch object"), with `cost` in dollars where it was charged. */
+/** Batch in the format that callers read (OpenAI API reference, "The batch object"), with `cost` in dollars if it was charged. */
 export function batchObject(task: TaskRecord, tally: BatchTally): Record<string, unknown> {
   const facts = factsOf(task)
   const status = statusOf(task)
@@ -129,13 +129,13 @@ function seconds(timeMs: number | null): number | null {
   return timeMs === null ? null : Math.floor(timeMs / 1_000)
 }
 
-/** What is told at the end of a batch (OpenAI webhooks, `batch.completed` and its kind). */
+/** Webhook message about the end of a batch (OpenAI webhooks, `batch.completed` and related types). */
 export const BATCH_MESSAGE: TaskMessage = {
   eventType: (state, task) => `batch.${factsOf(task).end ?? state}`,
   eventData: ({ id }) => ({ id }),
 }
 
-/** A charge as records have it. */
+/** Formats a charge for records. */
 export function costOf(amount: bigint | undefined): { readonly cost?: string } {
   return amount === undefined ? {} : { cost: formatDollars(amount) }
 }

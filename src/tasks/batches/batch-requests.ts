@@ -25,15 +25,15 @@ import { type BatchRequest, checkCaller, findFile } from './file-requests.ts'
 import { listObject } from './openai-files.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
-/** What answers requests about batches. */
+/** Settings and runner that requests about batches need. */
 export interface BatchService {
   readonly settings: BatchSettings
   readonly runner: Pick<BatchRunner, 'wake' | 'cancelled'>
 }
 
 /**
- * Answers a request about batches. An account sees its own only; foreign, unknown and malformed ids get the same bytes.
- * @throws GatewayError `permission_denied` for a key that may not use batches, `batch_not_found`, `rate_limited`, those of
+ * Answers a request about batches. An account sees only its own batches; foreign, unknown and malformed ids get identical responses.
+ * @throws GatewayError `permission_denied` for a key that may not use batches, `batch_not_found`, `rate_limited`, the errors of
  *   {@link submitBatch}, and `store_unavailable`.
  */
 export async function serveBatchRequest(
@@ -57,7 +57,7 @@ export async function serveBatchRequest(
   }
 }
 
-/** Sends the answer to a submission, and has the batch begun. */
+/** Sends the answer to a submission, and starts the batch. */
 export function respondSubmitted(
   { runner }: BatchService,
   { sink, requestId }: BatchRequest,
@@ -109,8 +109,8 @@ async function submitted(
 }
 
 /**
- * What an earlier request with the same Idempotency-Key was answered, whatever has become of its file and of the account's other batches
- * since; undefined: there is none. The key stays free: it is claimed together with the hold.
+ * Returns the answer to an earlier request with the same Idempotency-Key, whatever happened to its file and to the account's
+ * other batches since, or `undefined` if there is none. The key stays free: it is claimed together with the hold.
  * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`.
  */
 async function earlierAnswer(
@@ -156,7 +156,7 @@ async function submittedFile(
 }
 
 /**
- * May the caller submit a batch, and is it JSON?
+ * Checks that the caller may submit a batch, and that the body is JSON.
  * @throws GatewayError `account_frozen`, `unsupported_media_type`.
  */
 export function requireJson(request: GatewayRequest, { isFrozen }: Principal): void {
@@ -185,8 +185,8 @@ function batchEndpoint({ endpoints }: PipelineContext, path: unknown): Endpoint 
 }
 
 /**
- * The address that a caller wants to be told of the end.
- * @throws GatewayError `invalid_request` for one that cannot be called.
+ * Returns the caller's webhook address for the end of the batch.
+ * @throws GatewayError `invalid_request` if the address cannot be called.
  */
 export async function webhookUrlOf(
   context: PipelineContext,

@@ -10,20 +10,20 @@ import { plannedRequests } from './end-batch.ts'
 import { endedLines, outcomesExpireAtMs } from './outcome-lines.ts'
 import { heldFor, RequestRun } from './request-run.ts'
 
-/** Why no further request of a batch is begun. */
+/** Why no more requests of a batch are started. */
 export type StopReason = 'expired' | 'cancelled' | 'put-back'
 
-/** At which try the requests of a batch are that have failed before, by line. */
+/** Number of the current try of each request that has failed before, by line. */
 export type RequestTries = Map<number, number>
 
-/** Times that a request is made which a vendor could not answer. */
+/** Maximum number of tries of a request that no vendor could answer. */
 const MOST_TRIES = 5
 const FIRST_DELAY_MS = 2_000
 const LONGEST_DELAY_MS = 60_000
 
 /**
- * The requests of one batch that have no outcome yet, some at the same time. An outcome is stored before the next request takes
- * its place, so that a process that dies loses what was under way and nothing else.
+ * Runs the requests of one batch that have no outcome yet, several at the same time. An outcome is stored before the next request
+ * starts, so that a process that dies loses only the requests in flight.
  */
 export class BatchRun {
   readonly #context: PipelineContext
@@ -35,12 +35,12 @@ export class BatchRun {
   readonly #waiting = new Map<Timer, () => void>()
   #reason: StopReason | undefined
   #underWay = 0
-  /** Has a request been left without an outcome? */
+  /** Whether a request was left without an outcome. */
   #isLeftOpen = false
   #wake: (() => void) | undefined
   #fault: unknown
 
-  /** @param tries Of the turns before; it is kept up to date. */
+  /** @param tries Tries of earlier turns; the map is updated in place. */
   constructor(
     context: PipelineContext,
     settings: BatchSettings,
@@ -54,7 +54,7 @@ export class BatchRun {
     this.#tries = tries
   }
 
-  /** Begins no further request; those under way end. */
+  /** Starts no more requests; those in flight end normally. */
   stop(reason: StopReason): void {
     this.#reason ??= reason
     for (const [timer, resume] of this.#waiting) {
@@ -65,15 +65,15 @@ export class BatchRun {
     this.#wake?.()
   }
 
-  /** Cuts off the requests under way, too. */
+  /** Aborts the requests in flight, too. */
   abort(): void {
     this.stop('put-back')
     for (const run of this.#running) run.stop()
   }
 
   /**
-   * @returns why it ended early; undefined: every request has an outcome.
-   * @throws whatever the stores throw; the batch can be taken again.
+   * @returns why the run ended early, or `undefined` if every request has an outcome.
+   * @throws whatever the stores throw; the batch can be leased again.
    */
   async run(): Promise<StopReason | undefined> {
     const { requestsAtOnce } = this.#settings
@@ -96,7 +96,7 @@ export class BatchRun {
       expiry.cancel()
     }
     if (this.#fault !== undefined) throw this.#fault
-    // One that was put back at its last requests has nothing to wait for.
+    // A batch that was put back at its last requests has nothing left to wait for.
     return this.#reason === 'put-back' && !this.#isLeftOpen ? undefined : this.#reason
   }
 
@@ -131,7 +131,7 @@ export class BatchRun {
       this.#running.delete(run)
       if (result.kind === 'stopped') return this.#leaveOpen(line, tries)
       if (result.kind === 'ended') return await this.#keep(run, result.outcome)
-      // The caller's limits and the store cost no try.
+      // Rejections by the caller's limits or the store do not count as a try.
       if (isOurs(result.error)) tries = Math.max(1, tries)
       else if (tries++ >= MOST_TRIES) return await this.#keep(run, result.outcome)
       if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
@@ -150,12 +150,12 @@ export class BatchRun {
     for (let tries = 1; ; tries++) {
       try {
         const isKept = await this.#settings.outcomes.add(this.#task.id, outcome, expiresAtMs)
-        // Another process had the batch meanwhile, unless the store had taken it from an earlier try.
+        // Another process ran the batch in the meantime, unless the store had saved the outcome at an earlier try.
         if (!isKept && tries === 1) run.tellUnkept()
         return
       } catch (error) {
         reportFault(this.#context, this.#task.details.requestId, 'batches', error)
-        // The vendor has answered. Without its outcome the next process that runs the batch sends the request again.
+        // The vendor has answered. Without its outcome, the next process that runs the batch sends the request again.
         if (tries >= MOST_TRIES) {
           run.tellUnkept()
           throw error

@@ -14,34 +14,34 @@ import { cleanUp, endBatch } from './end-batch.ts'
 import { JournalConflict } from './native-journal.ts'
 import { COMPLETION_WINDOW_MS } from './submit-batch.ts'
 
-/** How often the store is asked for work while there is none. */
+/** Interval between queries for new work while there is none, in milliseconds. */
 const LOOK_INTERVAL_MS = 1_000
 
-/** A batch belongs to its process for so long after each sign of life. After it, another process goes on with it. */
+/** Duration of a lease, in milliseconds. If a process does not renew it in time, another process continues the batch. */
 const LEASE_MS = 60_000
 const HEARTBEAT_MS = 5_000
 
-/** Most batches that one process runs at once. */
+/** Maximum number of batches that one process runs at the same time. */
 const MOST_RUNNING = 4
 
-/** After so long a batch makes room for one that waits: a few large ones would keep those of other accounts waiting for hours. */
+/** After this time a batch makes room for a waiting one. Otherwise a few large batches would delay other accounts for hours. */
 const TURN_MS = 5 * 60_000
 
-/** Batches of which it is remembered that this process had them, and for how long: they end by then, here or elsewhere. */
+/** How many batches this process remembers, and for how long: by then they have ended, here or elsewhere. */
 const MOST_REMEMBERED = 1_000
 const REMEMBERED_MS = COMPLETION_WINDOW_MS + 2 * 60 * 60_000
 
-/** A batch that could not go on for a fault of a store is taken again after this time. */
+/** Delay before a batch is leased again after a fault of a store, in milliseconds. */
 const RETRY_MS = 15_000
 
-/** A batch of a frozen account is looked at again after this time. */
+/** Delay before a batch of a frozen account is checked again, in milliseconds. */
 const FROZEN_MS = 60_000
 
-/** How often what has expired is deleted, and how much of it at once. */
+/** Interval between deletions of expired data, and the number deleted at a time. */
 const PURGE_INTERVAL_MS = 60_000
 const PURGED_AT_ONCE = 100
 
-/** No vendor's limit applies to taking work. */
+/** Leasing work is not subject to a vendor's limit. */
 const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
 
 interface Running {
@@ -51,7 +51,7 @@ interface Running {
   readonly ended: Promise<void>
 }
 
-/** A batch that is at a vendor, or was put back. */
+/** Batch that is at a vendor, or was put back. */
 interface Waiting {
   readonly task: Pick<TaskRecord, 'id' | 'accountId'>
   readonly tries: RequestTries
@@ -59,8 +59,8 @@ interface Waiting {
 }
 
 /**
- * Runs batches. Processes share them by leases; what a process was at when it died is gone on with from what it had stored. A batch at a
- * vendor is nobody's while it is waited for.
+ * Runs batches. Processes share them by leases. After a crash, the next process continues from the stored state. Nobody holds a
+ * batch while it waits at a vendor.
  */
 export class BatchRunner {
   readonly #context: PipelineContext
@@ -68,7 +68,7 @@ export class BatchRunner {
   readonly #wakeWebhooks: WakeWebhooks
   readonly #onBegin: () => void
   readonly #running = new Map<string, Running>()
-  /** Batches that this process has had, at a vendor or put back, with the tries of their requests. */
+  /** Batches that this process ran before and that are now at a vendor or put back, with the tries of their requests. */
   readonly #waiting = new RecentMap<Waiting>(MOST_REMEMBERED)
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
@@ -94,7 +94,7 @@ export class BatchRunner {
     this.wake()
   }
 
-  /** Looks for work at once. */
+  /** Looks for work immediately. */
   wake(): void {
     if (this.#isStopped || this.#looking !== undefined) return
     this.#timer?.cancel()
@@ -105,11 +105,11 @@ export class BatchRunner {
     })
   }
 
-  /** Begins no further request of a batch that its owner has cancelled, if it runs here, and tells its vendor. */
+  /** Starts no more requests of a batch that its owner has cancelled, if it runs here, and notifies its vendor. */
   cancelled(batchId: string): void {
     const running = this.#running.get(batchId)
     if (running !== undefined) running.run.stop('cancelled')
-    // Another process that has it finds out by itself.
+    // If another process runs it, that process notices the cancellation by itself.
     else if (!this.#isStopped && this.#remembered(batchId) !== undefined) void this.#take({ id: batchId, limit: 1 })
   }
 
@@ -127,7 +127,7 @@ export class BatchRunner {
     return { caller: { accountId, keyId }, endpointIds, model: catalog.find(details.model) }
   }
 
-  /** A batch waits while its account is frozen, and is cancelled for other reasons. Never rejects. */
+  /** Keeps a batch waiting while its account is frozen, and cancels it for any other refusal. Never rejects. */
   async #refused({ id, accountId }: Waiting['task'], refusal: GatewayError): Promise<void> {
     if (refusal.code === 'account_frozen') return this.#running.get(id)?.run.stop('put-back')
     try {
@@ -135,14 +135,14 @@ export class BatchRunner {
       if (task === undefined || !OPEN_TASK_STATES.includes(task.state)) return this.#waiting.delete(id)
       if (isCancelling(task)) return
       const facts = { batchId: id, accountId, keyId: task.keyId, code: refusal.code }
-      this.#context.logger.info('a batch is cancelled because its key may not run it any more', facts)
+      this.#context.logger.info('a batch is cancelled because its key may no longer run it', facts)
       await cancelBatch(this.#context, this, task)
     } catch (error) {
       reportFault(this.#context, undefined, 'batches', error)
     }
   }
 
-  /** Takes no more work, and waits for the requests under way; what has not ended after `drainMs` is sent again later. */
+  /** Leases no more work, and waits for the requests in flight. Requests that have not ended after `drainMs` are sent again later. */
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
@@ -155,7 +155,7 @@ export class BatchRunner {
     cutOff.cancel()
   }
 
-  /** Never rejects: a failing store is asked again later. */
+  /** Never rejects: a failing store is queried again later. */
   async #look(): Promise<void> {
     try {
       const limit = MOST_RUNNING - this.#running.size
@@ -167,7 +167,7 @@ export class BatchRunner {
     }
   }
 
-  /** Begins the batch that waits longest in place of the one that runs longest, which goes on behind the others. */
+  /** Starts the batch that has waited longest in place of the one that has run longest, which then waits for its next turn. */
   async #passTurn(): Promise<void> {
     const [longest] = [...this.#running.values()].sort((one, other) => one.beganAtMs - other.beganAtMs)
     if (longest === undefined || isYoungerThan(TURN_MS, longest.beganAtMs, this.#context.clock.now())) return
@@ -182,7 +182,7 @@ export class BatchRunner {
     const query = { ...which, credentialId: BATCH_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS }
     try {
       for (const task of await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })) {
-        // One that is not due may be run by another process, which finds out by itself.
+        // A batch that is not due may be run by another process, which notices the cancellation by itself.
         if (which.id === undefined || task.state === 'queued') this.#begin(task)
       }
     } catch (error) {
@@ -217,7 +217,7 @@ export class BatchRunner {
     this.#onBegin()
   }
 
-  /** @param wasHere Has this process run it before? Then its key is completed. */
+  /** @param wasHere Whether this process ran the batch before. Then its Idempotency-Key is completed. */
   async #runTask(
     task: TaskRecord,
     run: BatchWork,
@@ -228,7 +228,7 @@ export class BatchRunner {
     const nowMs = clock.now()
     const claim = wasHere || task.state !== 'queued' ? undefined : details.claim
     const answered = answeredLate(claim, nowMs, () => queuedReceipt(this.#context, task))
-    // Its details stay: a cancellation may have been written into them since it was leased.
+    // `details` is not overwritten: a cancellation may have been written into it since the lease began.
     const set = { state: 'in_progress', updatedAtMs: nowMs, nextPollAtMs: nowMs + LEASE_MS } as const
     if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
     const stopBeating = this.#beat(task, run)
@@ -249,10 +249,10 @@ export class BatchRunner {
         clock.now(),
         REMEMBERED_MS,
       )
-      // A cancellation that came meanwhile is not left waiting.
+      // If a cancellation came in the meantime, the batch is due immediately.
       await this.#putBack(id, isCancelling(ended) && !isCancelling(task) ? clock.now() : result.untilMs)
     } catch (error) {
-      // It is not this process's any more.
+      // Another process holds the batch now.
       if (error instanceof JournalConflict) return
       await this.#putBack(id, clock.now() + RETRY_MS)
       throw error
@@ -270,7 +270,7 @@ export class BatchRunner {
     await store.tasks.change({ id, from: ['in_progress'], set: { state: 'queued', nextPollAtMs: atMs } }, clock.now())
   }
 
-  /** Keeps the batch while it runs, and finds out whether it was cancelled elsewhere. */
+  /** Renews the lease while the batch runs, and checks whether the batch was cancelled elsewhere. */
   #beat({ id, accountId }: TaskRecord, run: BatchWork): () => void {
     const { clock, store } = this.#context
     let timer: Timer
@@ -296,7 +296,7 @@ export class BatchRunner {
   }
 }
 
-/** Is no further request of it begun in any case? */
+/** Whether no more requests of the batch are started in any case. */
 function isOver(task: TaskRecord, nowMs: number): boolean {
   return isCancelling(task) || nowMs >= factsOf(task).expiresAtMs
 }

@@ -5,14 +5,14 @@ import type { BatchEnd } from './batch-record.ts'
 import { BatchRun, type RequestTries, type StopReason } from './batch-run.ts'
 import { NativeRun } from './native-run.ts'
 
-/** How work on a batch went. */
+/** Result of the work on a batch. */
 export type WorkResult =
-  /** Each request has its outcome, or is not made any more. `vendor`: whose batch API made it; absent: none. */
+  /** Each request has its outcome, or is no longer executed. `vendor` is the vendor whose batch API was used, if any. */
   | { readonly kind: 'ended'; readonly end: BatchEnd; readonly vendor?: string | undefined }
-  /** To be taken again at this time; Unix milliseconds. */
+  /** The batch is leased again at this time, in Unix milliseconds. */
   | { readonly kind: 'waits'; readonly untilMs: number }
 
-/** The work on one batch while this process has it: at the vendor's batch API, or by ordinary calls where that takes it not. */
+/** Work on one batch while this process holds it: at the vendor's batch API, or by ordinary calls if that API does not accept the batch. */
 export class BatchWork {
   readonly #context: PipelineContext
   readonly #native: NativeRun
@@ -29,24 +29,24 @@ export class BatchWork {
     this.#paced = new BatchRun(context, settings, endpoint, turn)
   }
 
-  /** Begins nothing further; what is under way ends. */
+  /** Starts nothing more; calls in flight end normally. */
   stop(reason: StopReason): void {
     this.#native.stop(reason)
     this.#paced.stop(reason)
   }
 
-  /** Begins no further ordinary call. The work with a vendor's batch API is short, and is not begun anew for the sake of others. */
+  /** Starts no more ordinary calls. The work with a vendor's batch API is short, so it is not interrupted for other batches. */
   makeRoom(): void {
     this.#paced.stop('put-back')
   }
 
-  /** Cuts off what is under way, too. */
+  /** Aborts calls in flight, too. */
   abort(): void {
     this.#native.abort()
     this.#paced.abort()
   }
 
-  /** @throws JournalConflict when another process goes on with it, and whatever the stores throw; the batch can be taken again. */
+  /** @throws JournalConflict if another process continues the batch, and whatever the stores throw; the batch can be leased again. */
   async run(): Promise<WorkResult> {
     const turn = await this.#native.run()
     if (turn.kind !== 'paced') return turn

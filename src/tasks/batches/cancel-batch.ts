@@ -5,7 +5,7 @@ import { POLLED_STATES } from '../update-task.ts'
 import { factsOf, isCancelling } from './batch-record.ts'
 
 /**
- * Begins no further request; those under way end, and are charged.
+ * Starts no more requests; those in flight end normally and are charged.
  * @throws GatewayError `task_not_cancellable` for a batch that has ended.
  */
 export async function cancelBatch(
@@ -26,7 +26,7 @@ export async function cancelBatch(
   const isMade = await store.tasks.change({ id: task.id, from, set: { details, updatedAtMs: nowMs } }, nowMs)
   const now = await store.tasks.find(task.accountId, task.id)
   if (now === undefined) return task
-  // It was accepted or has ended in between.
+  // The batch was accepted or ended in between.
   if (!isMade) return await cancelBatch(context, runner, now)
   runner.cancelled(task.id)
   return now

@@ -16,31 +16,31 @@ import { plannedRequests } from './end-batch.ts'
 import { linesId, type NativePlan } from './native-journal.ts'
 import { RequestRun } from './request-run.ts'
 
-/** Requests that are captured before other work gets a turn of the event loop. */
+/** Number of requests that are captured before other work gets a turn of the event loop. */
 const CAPTURED_PER_TURN = 20
 
-/** Why a batch cannot go to a vendor's batch API; its requests are ordinary calls then. */
+/** Why a batch cannot go to a vendor's batch API. Its requests become ordinary calls. */
 export class NotNative extends Error {}
 
-/** Thrown in place of a call: its request is what was wanted. */
+/** Thrown instead of calling the vendor: only the request was needed. */
 const CAPTURED = new GatewayError('upstream_unavailable', { message: 'The request was captured and not sent.' })
 
-/** What capturing needs. */
+/** Input of a capture. */
 export interface Capture {
   readonly task: TaskRecord
   readonly endpoint: Endpoint
   /** Lines that have an outcome. */
   readonly ended: ReadonlySet<number>
-  /** Keeps the outcome of a request that its translator refuses. */
+  /** Stores the outcome of a request that its translator rejects. */
   readonly keep: (outcome: BatchOutcome) => Promise<void>
   readonly isStopped: () => boolean
 }
 
 /**
- * Runs each request up to its call of a vendor and writes that call as a line for the vendor's batch API, so that the same translators
- * serve single calls and batches. The lines go to the store one by one.
- * @returns undefined: each request has an outcome already, by its translator.
- * @throws NotNative, GatewayError of a fault that may pass, and whatever the stores throw.
+ * Runs each request up to its call of a vendor and writes that call as a line for the vendor's batch API, so that the same
+ * translators serve single calls and batches. The lines go to the store one by one.
+ * @returns `undefined` if the translator has already ended each request.
+ * @throws NotNative, GatewayError for a temporary fault, and whatever the stores throw.
  */
 export async function captureRequests(
   context: PipelineContext,
@@ -54,15 +54,15 @@ export async function captureRequests(
   return lines.planOf(byteLength)
 }
 
-/** Deleted at the end of the batch; should that fail, after this time. */
+/** Lifetime of the lines if their deletion at the end of the batch fails. */
 const KEPT_MS = 2 * 24 * 60 * 60_000
 
-/** The id of a request at the vendor: that of its caller is the caller's. */
+/** Returns the id of a request at the vendor. The caller's own id could contain anything. */
 export function customIdOf(line: number): string {
   return `r${line}`
 }
 
-/** The number in an id of ours; undefined: it is none. */
+/** Returns the line number of an id from {@link customIdOf}, or `undefined` for any other id. */
 export function lineOf(customId: string): number | undefined {
   return /^r\d{1,9}$/.test(customId) ? Number(customId.slice(1)) : undefined
 }
@@ -108,12 +108,12 @@ class CapturedLines {
         bytes.byteLength > limits.maxLineBytes ||
         this.#byteLength > limits.maxBytes
       )
-        throw new NotNative('it is larger than the vendor takes')
+        throw new NotNative('it is larger than the vendor accepts')
       yield bytes
     }
   }
 
-  /** The body of a request as its vendor gets it; undefined: it has an outcome now. */
+  /** Returns the body of a request in the vendor's format, or `undefined` if the request has an outcome now. */
   async #captured(
     line: number,
     planned: ConstructorParameters<typeof RequestRun>[1]['planned'],
@@ -140,7 +140,7 @@ class CapturedLines {
 
   async #bodyOf(context: PipelineContext, routed: Routed): Promise<string> {
     const { call, candidates } = routed
-    // Of fallbacks none is asked before the model itself has failed.
+    // A fallback model is not tried before the model itself has failed.
     const able = candidates.filter(
       ({ model, vendor }) => model.id === call.chain[0]?.id && vendor.batches !== undefined,
     )
@@ -149,20 +149,18 @@ class CapturedLines {
       chosen === undefined ? able[0] : able.find(({ key, model }) => key === chosen.key && model.id === chosen.model.id)
     if (candidate === undefined) throw new NotNative('no vendor of the model has a batch API')
     if (call.endpoint.remoteMedia?.(call.body, candidate.vendor, candidate.model) !== undefined)
-      throw new NotNative('the vendor takes pictures as bytes only')
+      throw new NotNative('the vendor accepts only images as bytes')
     const wire = await wireOf(context, { call, candidates }, candidate)
     const body = oneLine(wire.body)
     if (body === undefined || candidate.vendor.batches?.takes(wire) !== true)
-      throw new NotNative('the vendor does not take such requests in a batch')
+      throw new NotNative('the vendor does not accept such requests in a batch')
     this.#chosen ??= { candidate, path: wire.path }
     if (this.#chosen.path !== wire.path) throw new NotNative('its requests have several paths at the vendor')
     return body
   }
 }
 
-/**
- * @throws NotNative, and GatewayError of a translator whose vendor is the only one.
- */
+/** @throws NotNative, and GatewayError of the translator if there is no other vendor. */
 async function wireOf(
   context: PipelineContext,
   { call, candidates }: Routed,
@@ -174,18 +172,18 @@ async function wireOf(
     if (wire === undefined || requests.length > 1) throw new NotNative('a request of it is several calls at the vendor')
     return wire
   } catch (error) {
-    // As an ordinary call it is tried at the others.
+    // An ordinary call can be tried at the other vendors.
     const hasOthers = candidates.some(({ vendor }) => vendor !== candidate.vendor)
     throw hasOthers && GatewayError.isInstance(error)
-      ? new NotNative('the vendor does not take a request of it')
+      ? new NotNative('the vendor does not accept a request of it')
       : error
   }
 }
 
-/** JSON text in one line; undefined: the body is a form. */
+/** Returns JSON text in one line, or `undefined` if the body is a form. */
 function oneLine(body: WireRequest['body']): string | undefined {
   if (typeof body !== 'string' && !(body instanceof Uint8Array)) return undefined
   const text = typeof body === 'string' ? body : Buffer.from(joinChunks([body])).toString()
-  // A line break of JSON text stands between its parts: inside of a text there is none.
+  // JSON strings contain no line breaks, so every line break here is between tokens.
   return text.startsWith('{') ? text.replaceAll(/[\r\n]+/g, ' ') : undefined
 }

@@ -17,41 +17,44 @@ import type { Principal } from '../../stores/principal.ts'
 import { addCosts, boundCosts, NO_COSTS, writtenCosts } from './batch-bounds.ts'
 import type { LineFault, WrittenRequest } from './batch-lines.ts'
 
-/** A request of a batch as it is run: one line of the batch's plan. */
+/** Request of a batch in the form that is run: one line of the batch's plan. */
 export interface PlannedRequest {
   readonly id: string
   readonly body: unknown
-  /** By which of the batch's prices it is charged; absent: nothing is charged. */
+  /** Name of its price in the prices of the batch. If omitted, nothing is charged. */
   readonly price?: string
-  /** Costs at three bounds of the answer, in nano-dollars: shortest, usual, longest; one if it sets a bound. If omitted, it is free. */
+  /**
+   * Costs at three output limits, in nano-dollars: shortest, usual, longest. One value if the request sets a limit. If omitted,
+   * the request is free.
+   */
   readonly costs?: readonly string[]
 }
 
-/** Most faults that are told. */
+/** Maximum number of reported faults. */
 const MOST_FAULTS = 100
-/** Most different prices of one batch: requests may differ in what they are charged by. */
+/** Maximum number of different prices in one batch. Requests may differ in what they are charged by. */
 const MOST_PRICES = 100
-/** Requests that are checked before other work gets a turn of the event loop. */
+/** Number of requests that are checked before other work gets a turn of the event loop. */
 const CHECKED_PER_TURN = 20
-/** A request of more bytes has turns of its own: reading its JSON may take half a second. */
+/** A larger request has its own turns of the event loop: parsing its JSON may take half a second. */
 const OWN_TURN_BYTES = 64 * 1024
 
-/** Thrown into what reads the requests, when faults are known and nothing is to be kept. */
+/** Thrown into the reader of the requests if faults are known and nothing is to be stored. */
 export class FaultyBatch extends Error {}
 
 /**
- * Checks every request of a batch as a single one is: its body, the scopes of its key, its model and its price. Nothing is held,
- * and no vendor is asked. Hooks are asked when a request is run.
+ * Checks every request of a batch like a single request: its body, the scopes of its key, its model and its price. Nothing is
+ * held, and no vendor is called. Hooks run later, when the request is run.
  */
 export class RequestChecks {
   readonly faults: LineFault[] = []
-  /** Prices by the name that requests have, and model: `0 gp-5.4`. Undefined: billing is off, or the endpoint is free. */
+  /** Prices by the name that requests refer to (index and model: `0 gp-5.4`), or `undefined` if billing is off or the endpoint is free. */
   prices: Record<string, readonly MeterPrice[]> | undefined
   /** Costs of all requests. */
   costs = NO_COSTS
   estimate: Usage = {}
   total = 0
-  /** The model of all requests; set after the first one. */
+  /** Model of all requests; set after the first one. */
   model: { readonly id: string; readonly vendor: string } | undefined
   readonly #context: PipelineContext
   readonly #endpoint: Endpoint
@@ -65,7 +68,7 @@ export class RequestChecks {
     this.#principal = principal
   }
 
-  /** Are there so many faults that the rest is not read? */
+  /** Whether there are so many faults that the rest is not read. */
   get isHopeless(): boolean {
     return this.faults.length >= MOST_FAULTS
   }
@@ -74,7 +77,7 @@ export class RequestChecks {
     if (!this.isHopeless) this.faults.push(fault)
   }
 
-  /** @returns undefined for a request that is at fault. */
+  /** @returns `undefined` for an invalid request. */
   async plan({ customId, body }: WrittenRequest, line: number): Promise<PlannedRequest | undefined> {
     this.total++
     if (this.total % CHECKED_PER_TURN === 0) await endOfTurn()
@@ -93,7 +96,7 @@ export class RequestChecks {
       return { id: customId, body, ...charged }
     } catch (cause) {
       const error = GatewayError.from(cause)
-      // What is not the caller's fault concerns the whole batch.
+      // Errors that the caller did not cause concern the whole batch.
       if (error.status >= 500 || error.code === 'model_not_priced') throw error
       this.fault({ code: error.publicCode, line, message: error.message, param: error.param ?? null })
       return undefined
@@ -117,13 +120,13 @@ export class RequestChecks {
     if (parsed.isStream || parsed.endpoint.deferral?.applies(parsed.body) === true) {
       const param = parsed.isStream ? 'stream' : 'background'
       throw new GatewayError('unsupported_parameter', {
-        message: `${param}: requests of a batch cannot have it`,
+        message: `${param}: not allowed in requests of a batch`,
         param,
       })
     }
     if (parsed.endpoint.continuation?.of(parsed.body) !== undefined)
       throw new GatewayError('unsupported_parameter', {
-        message: 'Requests of a batch cannot begin or continue a conversation that the vendor holds.',
+        message: 'Requests of a batch cannot begin or continue a conversation that the vendor stores.',
       })
     if (parsed.endpoint.kept !== undefined) await recall(context, parsed)
     this.#checkModel(parsed)
@@ -160,7 +163,9 @@ export class RequestChecks {
     if (known !== undefined) return known
     const name = String(this.#priceNames.size)
     if (this.#priceNames.size === MOST_PRICES)
-      throw new GatewayError('invalid_request', { message: `A batch can have ${MOST_PRICES} different prices.` })
+      throw new GatewayError('invalid_request', {
+        message: `A batch can have at most ${MOST_PRICES} different prices.`,
+      })
     this.#priceNames.set(key, name)
     this.prices ??= {}
     for (const [model, prices] of rates) this.prices[`${name} ${model}`] = prices

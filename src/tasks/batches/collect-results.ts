@@ -17,23 +17,23 @@ import { PlanIndex } from './plan-index.ts'
 import { RequestRun } from './request-run.ts'
 import { resultLines } from './result-lines.ts'
 
-/** Outcomes that are made and stored at the same time: a store writes several at once. */
+/** Number of outcomes that are built and stored at the same time: a store can write several in one statement. */
 const KEPT_AT_ONCE = 16
 
-/** Which batch, and what of it the vendor was sent. */
+/** Batch whose results are collected, and the part that was sent to the vendor. */
 export interface CollectedBatch {
   readonly task: TaskRecord
   readonly endpoint: Endpoint
   readonly plan: NativePlan
 }
 
-/** How many requests the vendor says it did not make. */
+/** Number of requests that the vendor reports as not executed. */
 export interface Unmade {
   readonly expired: number
   readonly cancelled: number
 }
 
-/** Makes outcomes of a vendor's results: the same stages read an answer that read that of a call. */
+/** Creates outcomes from a vendor's results. Each answer passes the same stages as the answer to a call. */
 export class ResultCollection {
   readonly #context: PipelineContext
   readonly #settings: BatchSettings
@@ -46,7 +46,7 @@ export class ResultCollection {
   }
 
   /**
-   * Reads all results. What has an outcome keeps it, so that reading them again changes nothing.
+   * Reads all results. An existing outcome is kept, so that reading the results again changes nothing.
    * @param isStopped Ends the reading early.
    * @throws ResultsUnreadable, and whatever the stores throw.
    */
@@ -79,7 +79,7 @@ export class ResultCollection {
     return unmade
   }
 
-  /** Ends the requests without an outcome with an error, uncharged, and tells what the vendor may bill of them. */
+  /** Ends the requests without an outcome with an error, uncharged, and reports what the vendor may bill for them. */
   async lose(): Promise<void> {
     const ended = await endedLines(this.#settings, this.#batch.task.id)
     const index = await PlanIndex.of(this.#settings, this.#batch.task.id)
@@ -89,7 +89,7 @@ export class ResultCollection {
     await pool.ended()
   }
 
-  /** How many requests have no outcome. */
+  /** Number of requests without an outcome. */
   async countOpen(): Promise<number> {
     const { task } = this.#batch
     return factsOf(task).total - (await endedLines(this.#settings, task.id)).size
@@ -108,16 +108,16 @@ export class ResultCollection {
     const run = new RequestRun(this.#context, { task, endpoint, planned, line, ask })
     const result = await run.run()
     if (result.kind === 'stopped') return
-    // A fault of ours may pass; the vendor's answer stays where it is.
+    // A fault of the gateway's store may be temporary; the vendor keeps the answer.
     if (result.kind === 'again' && result.error.code === 'store_unavailable') throw result.error
     const isKept = await this.#settings.outcomes.add(task.id, result.outcome, outcomesExpireAtMs(task))
-    // Another process has kept it, and tells of it.
+    // Another process has stored the outcome, and reports it.
     if (!isKept) return
     run.tellUnbilled()
     if (mayBeBilled && !isRead) this.tellUnread(1)
   }
 
-  /** The vendor may have made requests whose answers are not read: they are lost, or the requests cannot be run any more. */
+  /** Reports requests that the vendor may have executed, although their answers are not read: they are lost, or can no longer be run. */
   tellUnread(count: number): void {
     if (count === 0) return
     const { task, plan } = this.#batch
@@ -130,7 +130,7 @@ export class ResultCollection {
   }
 }
 
-/** Some works at the same time. */
+/** Runs a limited number of jobs at the same time. */
 class Pool {
   readonly #size: number
   readonly #underWay = new Set<Promise<void>>()
@@ -141,8 +141,8 @@ class Pool {
   }
 
   /**
-   * Begins a work once there is room.
-   * @throws what an earlier one has thrown.
+   * Starts a job once there is room.
+   * @throws the error of an earlier job.
    */
   async begin(work: () => Promise<void>): Promise<void> {
     while (this.#underWay.size >= this.#size) await Promise.race(this.#underWay)
@@ -155,14 +155,14 @@ class Pool {
     this.#underWay.add(running)
   }
 
-  /** Waits for all. Never rejects. */
+  /** Waits for all jobs. Never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#underWay)
   }
 
   /**
-   * Waits for all.
-   * @throws what one has thrown.
+   * Waits for all jobs.
+   * @throws the error of a job.
    */
   async ended(): Promise<void> {
     await this.settled()
@@ -174,13 +174,13 @@ class Pool {
   }
 }
 
-/** What a vendor made of a request. */
+/** Vendor's answer to a request. */
 interface Made {
   readonly answer: Ask
   readonly mayBeBilled: boolean
 }
 
-/** Reads a result with the translator of the candidate that the request was captured for. */
+/** Reads a result with the translator that the request was captured with. */
 function answeredOf(plan: NativePlan, { status, body }: Extract<NativeResult, { kind: 'answered' }>): Made {
   const answer: Ask = async (context, { call, candidates }) => {
     const ofModel = candidates.filter(({ model, vendor }) => model.id === plan.model && vendor.id === plan.vendor)

@@ -13,14 +13,14 @@ import { outcomesOf } from './outcome-lines.ts'
 import { outcomeId } from './request-run.ts'
 import { planId } from './submit-batch.ts'
 
-/** Codes of requests that were not made any more. */
+/** Error codes of requests that were never executed. */
 export const CANCELLED = 'batch_cancelled'
 export const EXPIRED = 'batch_expired'
 
-/** Outcomes that are deleted at once. */
+/** Number of outcomes that are deleted at a time. */
 const PAGE = 100
 
-/** What the outcomes of a batch come to. */
+/** Totals of the outcomes of a batch. */
 interface Sums {
   answered: number
   notMade: number
@@ -56,12 +56,12 @@ export async function endBatch(
   await cleanUp(settings, task.id)
 }
 
-/** The batch with the vendor that made it; undefined: the one of its model. */
+/** Returns the batch with the vendor that executed it. If `vendor` is `undefined`, the vendor of its model is kept. */
 function madeBy(task: TaskRecord, vendor: string | undefined): TaskRecord {
   return vendor === undefined ? task : { ...task, details: { ...task.details, vendor } }
 }
 
-/** Deletes what a batch that has ended needs no more. */
+/** Deletes data that a finished batch no longer needs. */
 export async function cleanUp({ blobs, outcomes }: BatchSettings, batchId: string): Promise<void> {
   await blobs.delete(planId(batchId))
   await blobs.delete(linesId(batchId))
@@ -99,7 +99,7 @@ function endOf(
   }
 }
 
-/** Undefined lines give no file. */
+/** Writes no file if there are no lines. */
 async function writeFile(
   { clock }: PipelineContext,
   { blobs, files, retentionMs }: BatchSettings,
@@ -133,7 +133,7 @@ async function* answeredLines(settings: BatchSettings, { id }: TaskRecord, sums:
   }
 }
 
-/** Errors, and requests that were not made any more. */
+/** Yields errors, and requests that were never executed. */
 async function* failedLines(
   settings: BatchSettings,
   { id }: TaskRecord,
@@ -162,7 +162,7 @@ function notMadeLine(batchId: string, line: number, { id: customId }: PlannedReq
   return JSON.stringify({ id: outcomeId(batchId, line), custom_id: customId, response: null, error })
 }
 
-/** The requests of a batch in order, counted from 0. */
+/** Yields the requests of a batch in order, counted from 0. */
 export async function* plannedRequests(
   { blobs }: BatchSettings,
   batchId: string,

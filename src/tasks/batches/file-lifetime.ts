@@ -3,15 +3,15 @@ import { GatewayError } from '../../core/errors.ts'
 const SHORTEST_SECONDS = 3_600
 const LONGEST_SECONDS = 30 * 24 * 3_600
 
-/** When a caller wants a file deleted, as it stands in the request; undefined: the caller says nothing. */
+/** Lifetime of a file in the form of the request. `undefined` if the caller sets none. */
 interface AskedLifetime {
   readonly anchor: unknown
   readonly seconds: unknown
 }
 
 /**
- * For how many milliseconds a file is kept that a caller wants deleted sooner than others (OpenAI API reference, `expires_after`).
- * @param nameOf what errors call a member: `expires_after[seconds]`.
+ * Returns the requested lifetime of a file, in milliseconds (OpenAI API reference, `expires_after`).
+ * @param nameOf Name of a member in errors: `expires_after[seconds]`.
  * @throws GatewayError `invalid_request`.
  */
 export function askedLifetimeMs({ anchor, seconds }: AskedLifetime, nameOf: (member: string) => string): number {

@@ -12,7 +12,7 @@ import type { Principal } from '../../stores/principal.ts'
 import { openaiFiles } from './openai-files.ts'
 import { keepFile, receiveFile } from './upload-file.ts'
 
-/** The id of files and batches in the scopes of keys. */
+/** Id of files and batches in the scopes of keys. */
 export const BATCHES_ID = 'batches'
 
 /** A request about files or batches, from an authenticated caller. */
@@ -21,13 +21,14 @@ export interface BatchRequest {
   readonly sink: ByteSink
   readonly requestId: string
   readonly principal: Principal
-  /** What stands behind the first part of the path. */
+  /** Segments after the first part of the path. */
   readonly segments: readonly string[]
 }
 
 /**
- * Answers a request about files. An account sees its own only; foreign, unknown, expired and malformed ids get the same bytes.
- * @throws GatewayError `permission_denied` for a key that may not use batches, `file_not_found`, `rate_limited`, those of
+ * Answers a request about files. An account sees only its own files; foreign, unknown, expired and malformed ids get identical
+ * responses.
+ * @throws GatewayError `permission_denied` for a key that may not use batches, `file_not_found`, `rate_limited`, the errors of
  *   {@link receiveFile}, `idempotency_in_flight` and `idempotency_mismatch`, and `store_unavailable`.
  */
 export async function serveFileRequest(
@@ -54,7 +55,7 @@ export async function serveFileRequest(
   }
 }
 
-/** Keeps one file for all requests with the same Idempotency-Key. */
+/** Stores one file for all requests with the same Idempotency-Key. */
 async function uploadFile(
   context: PipelineContext,
   settings: BatchSettings,
@@ -75,7 +76,7 @@ async function uploadFile(
 }
 
 /**
- * May the caller use batches at all, and has it asked too often?
+ * Checks the caller's right to use batches, and its rate limit.
  * @throws GatewayError
  */
 export async function checkCaller(context: PipelineContext, principal: Principal): Promise<void> {
@@ -83,11 +84,11 @@ export async function checkCaller(context: PipelineContext, principal: Principal
   await countReading(context, principal)
 }
 
-/** The format of an id of ours. Anything else is unknown without a store look-up. */
+/** Format of the gateway's own ids. Any other id is unknown without a look-up in the store. */
 const OWN_ID = /^[A-Za-z0-9_-]{1,128}$/
 
 /**
- * An account's own file.
+ * Returns a file of the account.
  * @throws GatewayError `file_not_found`
  */
 export async function findFile(
@@ -133,7 +134,7 @@ async function sendFile(
   await sendPieces(sink, headers, blob.content)
 }
 
-/** Sends bytes as the caller takes them. An answer that breaks off does not look whole. */
+/** Sends bytes at the caller's speed. An answer that breaks off does not look complete. */
 export async function sendPieces(
   sink: ByteSink,
   headers: readonly string[],

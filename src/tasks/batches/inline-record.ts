@@ -5,14 +5,14 @@ import { batchObject, factsOf, isInline, NO_OUTCOMES } from './batch-record.ts'
 
 const NONE: InlineBatchCounts = { answered: 0, failed: 0, cancelled: 0, expired: 0 }
 
-/** Where the results of a batch are. */
+/** Location of the results of a batch. */
 export interface InlineResults {
   readonly url: string
-  /** Unix milliseconds at which they are deleted. */
+  /** Time of their deletion, in Unix milliseconds. */
   readonly untilMs: number
 }
 
-/** A batch as its dialect shows it; without results, of one that has not ended. */
+/** State of a batch in its dialect. Without `results`, the batch has not ended. */
 export function inlineState(task: TaskRecord, nowMs: number, results?: InlineResults): InlineBatchState {
   const facts = factsOf(task)
   const isOver = !OPEN_TASK_STATES.includes(task.state)
@@ -33,7 +33,7 @@ export function inlineState(task: TaskRecord, nowMs: number, results?: InlineRes
 
 function countsOf(task: TaskRecord): InlineBatchCounts {
   const { end, total, answered, failed, notMade } = factsOf(task)
-  // What could not be accepted has made no request.
+  // A submission that failed has executed no request.
   if (end === null) return { ...NONE, failed: total }
   const left = notMade ?? 0
   return {
@@ -44,7 +44,7 @@ function countsOf(task: TaskRecord): InlineBatchCounts {
   }
 }
 
-/** A batch in its own dialect, when it has been accepted. */
+/** Batch in its own dialect after its acceptance. */
 export function acceptedBatch({ endpoints, clock }: PipelineContext, task: TaskRecord): object {
   const dialect = isInline(task) ? endpoints.at(factsOf(task).endpoint)?.inlineBatches : undefined
   return dialect?.record(inlineState(task, clock.now())) ?? batchObject(task, NO_OUTCOMES)

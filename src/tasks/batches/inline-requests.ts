@@ -15,11 +15,12 @@ import { inlineResults } from './inline-results.ts'
 import { type InlineBatchRequest, submitInline } from './submit-inline.ts'
 
 /**
- * Answers a request about the batches of an endpoint's own API, whose requests come with the submission. They are those of files
- * in everything else. An account sees its own only; foreign, unknown, deleted and malformed ids get the same bytes.
+ * Answers a request about the batches of an endpoint's own API, whose requests come with the submission. In all other respects
+ * they work like batches from files. An account sees only its own batches; foreign, unknown, deleted and malformed ids get
+ * identical responses.
  * @throws GatewayError `permission_denied` for a key that may not use batches or the endpoint, `batch_not_found`,
- *   `batch_not_ended`, `task_not_cancellable`, `file_not_found` for results that are gone, `rate_limited`, those of {@link submitInline},
- *   and `store_unavailable`.
+ *   `batch_not_ended`, `task_not_cancellable`, `file_not_found` for results that are gone, `rate_limited`, the errors of {@link
+ *   submitInline}, and `store_unavailable`.
  */
 export async function serveInlineBatchRequest(
   context: PipelineContext,
@@ -58,7 +59,7 @@ async function findBatch({ store }: PipelineContext, asked: InlineBatchRequest, 
   const { principal, dialect } = asked
   const isId = id.startsWith(`${dialect.idPrefix}_`) && isTaskId(id)
   const task = isId ? await store.tasks.find(principal.accountId, id) : undefined
-  // A store finds tasks by the ids of vendors, too.
+  // Stores also find tasks by the ids of vendors.
   if (task?.id !== id || !isOwn(asked, task)) throw new GatewayError('batch_not_found')
   return task
 }
@@ -91,7 +92,7 @@ async function listBatches(
   return dialect.list({ batches, hasMore: page.hasMore })
 }
 
-/** What a batch made is deleted first: if that is cut short, it can be asked for again. */
+/** Results are deleted first: if the deletion is interrupted, it can be requested again. */
 async function deleteBatch(context: PipelineContext, { settings }: BatchService, task: TaskRecord): Promise<void> {
   assertEnded(task)
   for (const id of fileIdsOf(task)) {
@@ -114,7 +115,7 @@ async function sendResults(
   if (fileIds.length === 0) throw new GatewayError('file_not_found')
   for (const id of fileIds) await findFile(context, settings, principal.accountId, id)
   const headers = ['content-type', dialect.resultsType, 'x-request-id', requestId]
-  // Text of callers and vendors, which no browser should take for a page.
+  // The text comes from callers and vendors, so no browser should treat it as a page.
   headers.push('x-content-type-options', 'nosniff', 'content-disposition', 'attachment')
   await sendPieces(sink, headers, inlineResults(settings, dialect, fileIds))
 }

@@ -7,7 +7,7 @@ import { findMembers } from '../../wire/json-spans.ts'
 import { linesOf, TOO_LONG } from './batch-lines.ts'
 import { CANCELLED, EXPIRED } from './end-batch.ts'
 
-/** The results of a batch in its dialect, made of the files that it has written: answers as they are, byte for byte. */
+/** Yields the results of a batch in its dialect, read from the batch's output files. Answers are passed on byte for byte. */
 export async function* inlineResults(
   { blobs }: BatchSettings,
   dialect: InlineBatches,
@@ -36,7 +36,7 @@ function resultLine(dialect: InlineBatches, line: Buffer): string {
   return dialect.resultLine(customId, { kind: isAnswered ? 'answered' : 'failed', body: text })
 }
 
-/** A request without an answer: it was not made any more, or its vendor only said why. */
+/** Formats a request without an answer: it was never executed, or its vendor returned only an error. */
 function notAnswered(dialect: InlineBatches, error: unknown): InlineResult {
   const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown }
   if (code === CANCELLED) return { kind: 'cancelled' }

@@ -7,8 +7,8 @@ import type { NativePlan } from './native-journal.ts'
 const NEWLINE = 0x0a
 
 /**
- * A body of lines from the store, made anew for each try.
- * @param id The blob with the lines, each with a line break behind it.
+ * Creates a body from lines in the store, again for each try.
+ * @param id Blob with the lines; each ends with a line break.
  */
 export function linesBody(
   { blobs }: BatchSettings,
@@ -28,7 +28,7 @@ export function linesBody(
     for await (const piece of blob.content) yield joined(piece)
     if (after !== '') yield Buffer.from(after)
 
-    /** The piece with `between` in place of each line break but the last of all. */
+    /** Returns the chunk with `between` in place of each line break, except the last one of the file. */
     function joined(piece: Uint8Array): Uint8Array {
       const parts: Uint8Array[] = []
       let start = 0

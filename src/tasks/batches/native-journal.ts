@@ -1,49 +1,49 @@
 import type { BatchSettings } from '../../pipeline/pipeline-context.ts'
 import type { BatchEnd } from './batch-record.ts'
 
-/** What a vendor's batch is made of: one path and one model at one vendor, sent with one of the operator's keys. */
+/** Contents of a vendor's batch: requests with one path and one model, sent to one vendor with one of the operator's keys. */
 export interface NativePlan {
   readonly vendor: string
   readonly credentialId: string
-  /** Our id of the model. */
+  /** Id of the model in the gateway. */
   readonly model: string
-  /** The vendor's id of it. */
+  /** Id of the model at the vendor. */
   readonly upstream: string
   readonly path: string
-  /** How many requests its lines are, and their bytes with a line break behind each. */
+  /** Number of lines. Each line is one request and ends with a line break, which `bytes` includes. */
   readonly requests: number
   readonly byteLength: number
 }
 
-/** What was done of a batch at a vendor, and what is about to be done where doing it twice would be paid twice. */
+/** Step of a batch at a vendor: done, or about to be done if doing it twice would cost twice. */
 export type NativeStep =
   | { readonly step: 'begun' }
   | { readonly step: 'captured'; readonly plan: NativePlan }
   | { readonly step: 'uploaded'; readonly fileId: string }
-  /** The creation is sent next. */
+  /** The next request creates the batch. */
   | { readonly step: 'creating'; readonly atMs: number }
-  /** It surely made no batch. */
+  /** The vendor certainly has no batch. */
   | { readonly step: 'refused'; readonly reason: string }
   | { readonly step: 'created'; readonly batchId: string; readonly atMs: number }
-  /** The vendor has taken the cancellation. */
+  /** The vendor has accepted the cancellation. */
   | { readonly step: 'cancelling' }
-  /** Nobody knows whether the vendor made a batch: its requests end with an error. */
+  /** Creation with an unknown outcome: the requests end with an error. */
   | { readonly step: 'lost' }
-  /** The vendor is not waited for any more, and what it may bill is told. */
+  /** The gateway no longer waits for the vendor, and reports what the vendor may bill. */
   | { readonly step: 'given-up' }
-  /** Each result is an outcome. `rest`: what becomes of the requests that have none. */
+  /** Each result is an outcome. `rest` decides what happens to requests without one. */
   | { readonly step: 'collected'; readonly rest: BatchEnd | 'paced'; readonly results: readonly string[] }
-  /** Requests without an outcome are ordinary calls from now on. */
+  /** Requests without an outcome become ordinary calls. */
   | { readonly step: 'paced'; readonly reason: string }
 
-/** Another process goes on with the batch. */
+/** Another process continues the batch. */
 export class JournalConflict extends Error {}
 
 const PAGE = 100
 
 /**
- * What was done of a batch at its vendor, step by step. A step is a row under its number, which can be written once: of two processes
- * that believe to have the batch only one can go on, and a process that comes after one that died knows what it did.
+ * Journal of a batch's steps at its vendor. Each step is a numbered row that can be written only once. If two processes both hold
+ * the batch, only one can continue, and after a crash the next process knows every step.
  */
 export class NativeJournal {
   readonly #settings: BatchSettings
@@ -76,7 +76,7 @@ export class NativeJournal {
     return this.#steps.length === 0
   }
 
-  /** The latest step of a kind; undefined: there is none. */
+  /** Returns the latest step of a kind, or `undefined` if there is none. */
   latest<Kind extends NativeStep['step']>(kind: Kind): Extract<NativeStep, { step: Kind }> | undefined {
     return this.#steps.findLast((step): step is Extract<NativeStep, { step: Kind }> => step.step === kind)
   }
@@ -85,7 +85,7 @@ export class NativeJournal {
     return this.#steps.filter(({ step }) => step === kind).length
   }
 
-  /** The creation that was sent, or was about to be, and whose outcome is not known. */
+  /** Creation that was sent, or was about to be sent, and whose outcome is unknown. */
   get openCreation(): { readonly atMs: number } | undefined {
     const last = this.#steps.findLast(({ step }) => step === 'creating' || step === 'refused' || step === 'created')
     return last?.step === 'creating' ? last : undefined
@@ -96,17 +96,17 @@ export class NativeJournal {
     const row = { isAnswered: false, text: JSON.stringify(step), usage: undefined, amount: 0n }
     const line = this.#steps.length
     if (!(await this.#settings.outcomes.add(this.#id, { ...row, line }, this.#expiresAtMs)))
-      throw new JournalConflict('another process goes on with the batch')
+      throw new JournalConflict('another process continues the batch')
     this.#steps.push(step)
   }
 }
 
-/** Under which id the steps of a batch are kept. */
+/** Id under which the steps of a batch are stored. */
 export function journalId(batchId: string): string {
   return `${batchId}_native`
 }
 
-/** Name of the file with the lines for the vendor. */
+/** Id of the file with the lines for the vendor. */
 export function linesId(batchId: string): string {
   return `${batchId}_lines`
 }

@@ -13,33 +13,34 @@ import { mayHaveBegun, mayPass, NativeVendor, reasonOf, type Unanswered } from '
 import { endedLines, outcomesExpireAtMs } from './outcome-lines.ts'
 import { ResultsUnreadable } from './result-lines.ts'
 
-/** How a turn of a batch at a vendor went. */
+/** Result of one turn of a batch at a vendor. */
 export type NativeTurn =
   | { readonly kind: 'ended'; readonly end: BatchEnd; readonly vendor: string }
-  /** To be looked at again at this time; Unix milliseconds. */
+  /** The next turn is due at this time, in Unix milliseconds. */
   | { readonly kind: 'waits'; readonly untilMs: number }
-  /** Its requests without an outcome are ordinary calls. */
+  /** Requests without an outcome become ordinary calls. */
   | { readonly kind: 'paced' }
 
 const PACED: NativeTurn = { kind: 'paced' }
 
-/** Times that it is tried to bring a batch to its vendor. */
+/** Maximum number of attempts to submit a batch to its vendor. */
 const MOST_TRIES = 4
 const RETRY_MS = 15_000
 
-/** A vendor is asked after a tenth of the time that a batch has taken so far, within these bounds. */
+/** The vendor is polled after a tenth of the time that the batch has taken so far, within these limits. */
 const SHORTEST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 60_000
 
-/** A creation without an answer is looked for this long; it is not on its way any more then. */
+/** How long to search for a batch whose creation was not answered, in milliseconds. After it, the request can no longer arrive. */
 const SEARCH_MS = 60_000
 
-/** How long after its expiry a batch is followed that its vendor does not end. The hold lives longer. */
+/** How long a batch is polled after its expiry if its vendor does not end it, in milliseconds. The hold lives longer. */
 const GIVE_UP_MS = 90 * 60_000
 
 /**
- * A batch at a vendor's batch API: captured, uploaded, created, followed and read. One turn does what can be done now; each step is
- * written down before the next, and the creation before it is sent, so that no batch is created twice for a process that dies.
+ * Batch at a vendor's batch API: it is captured, uploaded, created, polled and read. One turn does everything that is possible
+ * now. Each step is written to the journal before the next, and the creation before it is sent, so that a crash never creates a
+ * batch twice.
  */
 export class NativeRun {
   readonly #context: PipelineContext
@@ -57,20 +58,20 @@ export class NativeRun {
     this.#task = task
   }
 
-  /** Begins no further step; the one under way ends. */
+  /** Starts no more steps; the current one ends normally. */
   stop(reason: StopReason): void {
     this.#reason ??= reason
   }
 
-  /** Cuts off the calls under way, too. */
+  /** Aborts the calls in flight, too. */
   abort(): void {
     this.stop('put-back')
     this.#calls.abortAll()
   }
 
   /**
-   * One turn.
-   * @throws JournalConflict when another process goes on with it, and whatever the stores throw; the batch can be taken again.
+   * Runs one turn.
+   * @throws JournalConflict if another process continues the batch, and whatever the stores throw; the batch can be leased again.
    */
   async run(): Promise<NativeTurn> {
     const { id } = this.#task
@@ -98,7 +99,7 @@ export class NativeRun {
     return this.#reason === 'put-back'
   }
 
-  /** Is nothing more wanted of the vendor? */
+  /** Whether nothing more is needed from the vendor. */
   get #isOver(): boolean {
     return this.#reason === 'cancelled' || this.#reason === 'expired'
   }
@@ -107,7 +108,7 @@ export class NativeRun {
     return { kind: 'waits', untilMs: this.#isStopping ? this.#nowMs : this.#nowMs + delayMs }
   }
 
-  /** Undefined: its requests are ordinary calls. */
+  /** Returns `undefined` if the requests become ordinary calls. */
   async #capture(): Promise<NativePlan | 'stopped' | undefined> {
     const context = this.#context
     const { vendors, hooks } = context
@@ -115,14 +116,14 @@ export class NativeRun {
     const isFit =
       this.#settings.isNative &&
       this.#reason === undefined &&
-      // They are asked when a request is sent, and may change it; a line of a batch has no call of its own.
+      // These hooks run when a request is sent and may change it; a line of a batch is not sent by its own call.
       ownHooks?.request === undefined &&
       ownHooks?.wire === undefined &&
       [...vendors.values()].some(({ batches, apiKeys }) => batches !== undefined && apiKeys.length > 0)
     const wasBegun = !this.#journal.isEmpty
     if (wasBegun && this.#isStopping) return 'stopped'
     const ended = await endedLines(this.#settings, this.#task.id)
-    // One that an earlier release began, or a gateway without this option, is gone on with as it was begun.
+    // A batch that an earlier release, or a gateway without this option, has begun continues in the same way.
     if (!wasBegun && (!isFit || ended.size > 0)) return undefined
     if (!isFit || this.#journal.count('begun') >= MOST_TRIES) return await this.#pacedFor('it cannot be captured')
     await this.#journal.append({ step: 'begun' })
@@ -141,7 +142,7 @@ export class NativeRun {
       return plan
     } catch (error) {
       if (!(error instanceof NotNative)) throw error
-      // A process that closes leaves it to the next one.
+      // A closing process leaves the batch to the next one.
       return this.#isStopping ? 'stopped' : await this.#pacedFor(error.message)
     }
   }
@@ -152,7 +153,7 @@ export class NativeRun {
     return undefined
   }
 
-  /** With the key that created it, or another one of its vendor. Undefined: there is none. */
+  /** Returns the vendor with the key that created the batch, or with another key of that vendor. Returns `undefined` if it has none. */
   #vendorOf(plan: NativePlan): NativeVendor | undefined {
     const routed = this.#context.routes.vendor(plan.vendor)
     const key = routed?.keys.find(({ credentialId }) => credentialId === plan.credentialId) ?? routed?.keys[0]
@@ -198,24 +199,24 @@ export class NativeRun {
       return this.#waits(this.#pollWaitMs)
     }
     if (!mayHaveBegun(created)) return await this.#unsent(at, created)
-    at.warn('a vendor did not answer to the creation of a batch; it is looked for', created)
+    at.warn('a vendor did not answer to the creation of a batch; the gateway searches for it', created)
     return this.#waits(this.#retryWaitMs)
   }
 
-  /** The name by which the vendor lists the batch. */
+  /** Name of the batch in the vendor's list. */
   get #name(): string {
     return this.#task.id.replaceAll('-', '_')
   }
 
-  /** The vendor surely has no batch. */
+  /** Handles a creation that certainly failed at the vendor. */
   async #unsent(at: NativeVendor, response: Unanswered): Promise<NativeTurn> {
     const reason = reasonOf(response)
     await this.#journal.append({ step: 'refused', reason })
     if (mayPass(response) && this.#journal.count('refused') < MOST_TRIES) {
-      at.warn('a vendor did not take a batch; it is sent again', response)
+      at.warn('a vendor did not accept a batch; it is sent again', response)
       return this.#waits(RETRY_MS * this.#journal.count('refused'))
     }
-    at.warn('a vendor does not take a batch; its requests are sent as ordinary calls', response)
+    at.warn('a vendor does not accept a batch; its requests are sent as ordinary calls', response)
     return await this.#toPaced(at, reason)
   }
 
@@ -225,12 +226,12 @@ export class NativeRun {
     return PACED
   }
 
-  /** Finds out what became of a creation without an answer. */
+  /** Finds out whether a creation without an answer succeeded. */
   async #search(at: NativeVendor, sentAtMs: number): Promise<NativeTurn> {
     if (at.batches.search === undefined) return await this.#lose(at)
     const found = await at.find(this.#name, sentAtMs)
     if (found.kind !== 'answer') {
-      at.warn('a vendor did not list its batches; it is asked again', found)
+      at.warn('a vendor did not list its batches; the query is repeated', found)
       return this.#waits(this.#retryWaitMs)
     }
     if (found.value.batchId !== undefined) {
@@ -238,7 +239,7 @@ export class NativeRun {
       return await this.#follow(at)
     }
     if (this.#nowMs < sentAtMs + SEARCH_MS) return this.#waits(this.#retryWaitMs)
-    // It may stand behind what was read, or in the list of another account.
+    // The batch may be on a page that was not read, or in the list of another account.
     if (found.value.after !== undefined || at.called.isSubstitute) return await this.#lose(at)
     return await this.#unsent(at, { kind: 'unreachable', reason: 'it did not create the batch', wasSent: false })
   }
@@ -260,7 +261,7 @@ export class NativeRun {
     const { batchId } = this.#journal.latest('created')!
     const read = await at.call(at.batches.read(batchId, at.called.apiKey), at.batches.report)
     if (read.kind !== 'answer') {
-      at.warn('a vendor did not tell the state of a batch; it is asked again', read)
+      at.warn('a vendor did not report the state of a batch; the query is repeated', read)
       return this.#isGivenUp ? await this.#giveUp(at.plan) : this.#waits(this.#pollWaitMs)
     }
     const report = read.value
@@ -270,7 +271,7 @@ export class NativeRun {
         if (this.#isOver && this.#journal.latest('cancelling') === undefined) await this.#cancel(at, batchId)
         return this.#waits(this.#pollWaitMs)
       case 'failed':
-        this.#context.logger.warn('a vendor made nothing of a batch; its requests are sent as ordinary calls', {
+        this.#context.logger.warn('a vendor rejected a batch; its requests are sent as ordinary calls', {
           ...at.named,
           vendorCode: report.failure?.code,
         })
@@ -283,8 +284,8 @@ export class NativeRun {
   async #cancel(at: NativeVendor, batchId: string): Promise<void> {
     const cancelled = await at.call(at.batches.cancel(batchId, at.called.apiKey), () => true)
     if (cancelled.kind === 'answer') await this.#journal.append({ step: 'cancelling' })
-    // It may have ended by itself meanwhile, which its next report tells.
-    else at.warn('a vendor did not cancel a batch; it is asked again', cancelled)
+    // The batch may have ended by itself; the next report then shows it.
+    else at.warn('a vendor did not cancel a batch; the cancellation is repeated', cancelled)
   }
 
   async #collect(at: NativeVendor, report: NativeReport): Promise<NativeTurn> {
@@ -294,7 +295,7 @@ export class NativeRun {
       if (this.#isStopping) return this.#waits(0)
       const isExpired = report.isExpired || unmade.expired > 0
       const isCancelled = report.isCancelled || unmade.cancelled > 0
-      // A vendor that has ended in time and says nothing of a request may have billed it.
+      // If the vendor ended the batch in time and reports nothing about a request, it may have billed that request.
       if (!isExpired && !isCancelled) await collection.lose()
       const rest = this.#restOf({ isExpired, isCancelled })
       await this.#journal.append({ step: 'collected', rest, results: report.results })
@@ -309,7 +310,7 @@ export class NativeRun {
     return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
   }
 
-  /** What becomes of the requests that the vendor did not make. */
+  /** Decides what happens to the requests that the vendor did not execute. */
   #restOf(vendor: { readonly isExpired: boolean; readonly isCancelled: boolean }): BatchEnd | 'paced' {
     if (this.#isOver) return this.#ownEnd
     if (vendor.isExpired) return 'expired'
@@ -324,7 +325,7 @@ export class NativeRun {
     return this.#reason === 'cancelled' || this.#reason === 'expired' ? this.#reason : 'completed'
   }
 
-  /** Is it so late that the hold ends soon? */
+  /** Whether the hold ends soon. */
   get #isGivenUp(): boolean {
     return this.#nowMs >= factsOf(this.#task).expiresAtMs + GIVE_UP_MS
   }
@@ -333,7 +334,7 @@ export class NativeRun {
     const collection = this.#collection(plan)
     const open = await collection.countOpen()
     await this.#journal.append({ step: 'given-up' })
-    this.#context.logger.error('a batch is given up that its vendor has not ended; what it made is not charged', {
+    this.#context.logger.error('a batch is given up because its vendor has not ended it; its answers are not charged', {
       requestId: this.#task.details.requestId,
       taskId: this.#task.id,
       vendor: plan.vendor,

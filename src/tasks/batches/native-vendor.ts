@@ -8,25 +8,25 @@ import { type CalledVendor, callVendor, type OwnCall, type TaskResponse } from '
 import { linesBody } from './lines-body.ts'
 import { linesId, type NativePlan } from './native-journal.ts'
 
-/** How long an upload, or a creation with its requests, may take. */
+/** Maximum duration of an upload, or of a creation with its requests, in milliseconds. */
 const UPLOAD_TIMEOUT_MS = 30 * 60_000
 
-/** By how much the clock of a vendor may be behind. */
+/** Maximum lag of a vendor's clock, in milliseconds. */
 const CLOCK_SKEW_MS = 10 * 60_000
-/** Pages of a vendor's batches that are read in one search. */
+/** Maximum number of pages of a vendor's batches that one search reads. */
 const MOST_PAGES = 20
 
-/** A vendor with a batch API, and the key that it is called with. */
+/** Vendor with a batch API, and the key for its calls. */
 export interface BatchVendor extends CalledVendor {
   readonly batches: NativeBatches
-  /** Is it another key than the one that the batch was captured for, so that it may be of another account? */
+  /** Whether this is another key than the one that the batch was captured for. It may belong to another account. */
   readonly isSubstitute: boolean
 }
 
-/** A response that is no answer. */
+/** Response without a usable answer. */
 export type Unanswered = Exclude<TaskResponse<unknown>, { kind: 'answer' }>
 
-/** The vendor of one batch, and the calls to it. */
+/** Vendor of one batch, and the calls to it. */
 export class NativeVendor {
   readonly called: BatchVendor
   readonly plan: NativePlan
@@ -50,7 +50,7 @@ export class NativeVendor {
     return this.called.batches
   }
 
-  /** What lines in the log have. */
+  /** Fields of log lines. */
   get named(): Record<string, unknown> {
     const { id: taskId, details } = this.#task
     return { requestId: details.requestId, taskId, vendor: this.plan.vendor, model: this.plan.model }
@@ -72,8 +72,8 @@ export class NativeVendor {
   }
 
   /**
-   * Looks for a batch by its name, among those created since the time at which its creation was sent. `after`: it may stand behind the
-   * pages that were read.
+   * Searches for a batch by its name, among those created since the time at which its creation was sent. If the result has
+   * `after`, the batch may be on a later page.
    */
   async find(
     name: string,
@@ -93,22 +93,22 @@ export class NativeVendor {
     return { kind: 'answer', value: { after } }
   }
 
-  /** Deletes what the vendor keeps. Each is asked for once; what stays is told to the operator. */
+  /** Deletes the files that the vendor stores, with one attempt each. A failed deletion is logged for the operator. */
   async remove(kept: Parameters<NativeBatches['remove']>[0]): Promise<void> {
     for (const call of this.batches.remove(kept, this.called.apiKey)) {
       const removed = await this.call(call, () => true)
       if (removed.kind === 'answer' || (removed.kind === 'refused' && removed.failure.status === 404)) continue
-      this.warn('a vendor did not delete what it keeps of a batch', removed)
+      this.warn('a vendor did not delete the files of a batch', removed)
     }
   }
 
-  /** One line, and an event where the operator must act. */
+  /** Logs one line, and emits an event if the operator must act. */
   warn(text: string, response: Unanswered): void {
     if (response.kind === 'unreachable') {
       this.#context.logger.warn(text, { ...this.named, reason: response.reason })
       return
     }
-    // The vendor has the prompts in a file, so quotes of them cannot be found.
+    // The vendor stores the prompts in a file, so quotes of them cannot be found.
     const message = TEXT_LEFT_OUT
     const { kind: reason, status, code } = response.failure
     const { requestId } = this.#task.details
@@ -119,17 +119,17 @@ export class NativeVendor {
   }
 }
 
-/** Why a call has no answer, in a few words. */
+/** Short reason for a call without an answer. */
 export function reasonOf(response: Unanswered): string {
   return response.kind === 'unreachable' ? response.reason : `${response.failure.kind} ${response.failure.status}`
 }
 
-/** May the vendor have taken what was sent all the same? */
+/** Whether the vendor may have accepted the request anyway. */
 export function mayHaveBegun(response: Unanswered): boolean {
   return response.kind === 'unreachable' ? response.wasSent : failureOfVendor(response.failure).mayHaveBegun
 }
 
-/** May it go better in a moment? */
+/** Whether a retry may succeed. */
 export function mayPass(response: Unanswered): boolean {
   if (response.kind === 'unreachable') return true
   const { kind } = response.failure

@@ -3,12 +3,12 @@ import type { BatchOutcome, BatchStore } from '../../stores/batch-store.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { factsOf, LONGEST_WAIT_MS } from './batch-record.ts'
 
-/** Places of outcomes that are read at once. */
+/** Number of outcomes without text per page. */
 const PAGE = 5_000
-/** Outcomes with their texts that are read at once. */
+/** Number of outcomes with text per page. */
 const WHOLE_PAGE = 100
 
-/** The outcomes of a batch are deleted at its end, and outlive it should that fail. */
+/** Lifetime of outcomes if their deletion at the end of the batch fails. */
 const OUTCOMES_KEPT_MS = LONGEST_WAIT_MS + 30 * 24 * 60 * 60_000
 
 /** Unix milliseconds from which the outcomes of a batch may be purged. */
@@ -16,7 +16,7 @@ export function outcomesExpireAtMs(task: TaskRecord): number {
   return factsOf(task).expiresAtMs + OUTCOMES_KEPT_MS
 }
 
-/** The requests of a batch that have an outcome. */
+/** Returns the lines of the requests that have an outcome. */
 export async function endedLines({ outcomes }: BatchSettings, batchId: string): Promise<Set<number>> {
   const ended = new Set<number>()
   for (let after = -1; ; ) {
@@ -28,7 +28,7 @@ export async function endedLines({ outcomes }: BatchSettings, batchId: string): 
   }
 }
 
-/** All outcomes in order. */
+/** Yields all outcomes in order. */
 export async function* outcomesOf(outcomes: BatchStore, batchId: string): AsyncIterable<BatchOutcome> {
   for (let after = -1; ; ) {
     const page = await outcomes.page(batchId, after, WHOLE_PAGE)

@@ -8,17 +8,17 @@ import { planId } from './submit-batch.ts'
 
 const NEWLINE = 0x0a
 
-/** Bytes of the plan that are read at once, and how often: what is kept is bounded by both. */
+/** Size of a part of the plan that is read at a time, and the maximum number of parts in memory. */
 const WINDOW_BYTES = 512 * 1024
 const MOST_WINDOWS = 64
 
-/** The requests of a batch by their number, in any order, without all of them in memory. */
+/** Gives access to the requests of a batch by number, in any order, without all of them in memory. */
 export class PlanIndex {
   readonly #settings: BatchSettings
   readonly #planId: string
-  /** Where each request ends, in bytes; the line break not included. */
+  /** End offset of each request in bytes, without the line break. */
   readonly #ends: readonly number[]
-  /** By number, the latest used last. */
+  /** Parts by number; the last one was used last. */
   readonly #windows = new Map<number, Promise<Uint8Array>>()
 
   private constructor(settings: BatchSettings, id: string, ends: readonly number[]) {
@@ -40,12 +40,12 @@ export class PlanIndex {
     return new PlanIndex(settings, id, ends)
   }
 
-  /** How many requests there are. */
+  /** Number of requests. */
   get size(): number {
     return this.#ends.length
   }
 
-  /** Undefined: there is no such request. */
+  /** Returns a request by its number, or `undefined` if there is no such request. */
   async request(line: number): Promise<PlannedRequest | undefined> {
     const end = this.#ends[line]
     if (end === undefined) return undefined
@@ -80,7 +80,7 @@ export class PlanIndex {
       for await (const piece of blob.content) parts.push(Uint8Array.from(piece))
       return joinChunks(parts)
     } catch (error) {
-      // It is read again when it is asked for again.
+      // A later access reads it again.
       this.#windows.delete(number)
       throw error
     }

@@ -26,36 +26,39 @@ import { applyBatchBound, costAtBound, readCosts } from './batch-bounds.ts'
 import { factsOf } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
 
-/** How a run of one request went. */
+/** Result of a run of one request. */
 export type RequestResult =
   | { readonly kind: 'ended'; readonly outcome: BatchOutcome }
-  /** Nothing was charged, and it may go better later. */
+  /** Nothing was charged, and a later try may succeed. */
   | { readonly kind: 'again'; readonly outcome: BatchOutcome; readonly error: GatewayError }
-  /** It was stopped from here. */
+  /** The run was stopped by this process. */
   | { readonly kind: 'stopped' }
 
-/** A call that is over. What its vendor may bill, and nobody is charged for, is not told yet. */
+/** Finished call whose unbilled usage has not been reported yet. */
 interface UntoldCall {
   readonly reserved: Reserved
   readonly candidate: Candidate
   readonly ending: CallEnding
 }
 
-/** A request of a batch, and where it stands. */
+/** Request of a batch, and its position. */
 export interface BatchRequestRun {
   readonly task: TaskRecord
   readonly endpoint: Endpoint
   readonly planned: PlannedRequest
   readonly line: number
-  /** Money held for this request, in nano-dollars, shared by its tries. If omitted, it is what was held when its batch was accepted. */
+  /** Money held for this request, in nano-dollars, shared by its tries. If omitted, the hold of the accepted batch applies. */
   readonly held?: { amount: bigint } | undefined
-  /** Gives the vendor's answer, so that it is neither called nor within the caller's limits; absent: it is called. */
+  /**
+   * Returns the vendor's answer, so that the vendor is not called and the caller's limits do not apply. If omitted, the vendor is
+   * called.
+   */
   readonly ask?: Ask | undefined
 }
 
 /**
- * One request of a batch, through the same stages as any other, within the caller's limits, with the money that was held for its
- * batch.
+ * One request of a batch. It passes the same stages as any other request, within the caller's limits, and uses the money held for
+ * its batch.
  */
 export class RequestRun implements Completion {
   readonly isUnlimited: boolean
@@ -65,15 +68,15 @@ export class RequestRun implements Completion {
   readonly #requestId: string
   readonly #held: { amount: bigint }
   readonly #received: CallRecord
-  /** Takes what a hook answers the request with. */
+  /** Receives the answer if a hook replies to the request. */
   readonly #caller = new InnerCaller()
   #isStopped = false
-  /** Number of requests that were read: a second one is what hooks have put in the place of the first. */
+  /** Number of requests that were read: a second one is the replacement from a hook. */
   #readings = 0
   #result: RequestResult | undefined
-  /** The call that the outcome of the request charges. */
+  /** Call that the outcome of the request is charged for. */
   #charged: UsedCall | undefined
-  /** Undefined: it is told, or there was no call. */
+  /** Call whose unbilled usage is still to be reported, or `undefined` if it was reported or there was no call. */
   #untold: UntoldCall | undefined
 
   constructor(context: PipelineContext, run: BatchRequestRun) {
@@ -94,24 +97,27 @@ export class RequestRun implements Completion {
       routeOverride: undefined,
     })
     this.#received.observation = context.observers?.later(this.#received.startedAtMs)
-    // The batch was announced, and its end is.
+    // The batch has its own events, so its requests emit none.
     this.#received.announced()
   }
 
-  /** Stops the call; the request is sent again when its batch goes on. */
+  /** Stops the call. The request is sent again when its batch continues. */
   stop(): void {
     this.#isStopped = true
     this.#received.calls.abort()
   }
 
-  /** Its outcome could not be kept, so that nobody is charged for it. */
+  /** Handles an outcome that could not be stored, so that nobody is charged for it. */
   tellUnkept(): void {
     if (this.#charged === undefined) return
     const { reserved, candidate } = this.#charged
     emitUnbilledUsage(this.#context, reserved, candidate, this.#charged)
   }
 
-  /** Tells, once, what the vendor may bill and nobody is charged for. An answer that was given is told of only when its outcome is kept. */
+  /**
+   * Reports, once, usage that the vendor may bill and nobody is charged for. An answer from `ask` is reported only after its
+   * outcome is stored.
+   */
   tellUnbilled(): void {
     if (this.#untold === undefined) return
     const { reserved, candidate, ending } = this.#untold
@@ -131,7 +137,7 @@ export class RequestRun implements Completion {
     } finally {
       this.#received.calls.end()
     }
-    // No vendor was asked, and what hooks charge has been charged: the request is not made again.
+    // No vendor was called, and the hook's charge is made: the request is not sent again.
     if (this.#result === undefined) return this.#answeredByHook()
     return this.#isStopped && !isDone(this.#result) ? { kind: 'stopped' } : this.#result
   }
@@ -143,7 +149,7 @@ export class RequestRun implements Completion {
     return { kind: 'ended', outcome: { line: this.#run.line, isAnswered, text, usage: undefined, amount: 0n } }
   }
 
-  /** The money is held since the batch was accepted, and its prices are those of that time, unless hooks have changed the request. */
+  /** Uses the money and the prices from the acceptance of the batch, unless hooks have changed the request. */
   async reserve(context: PipelineContext, admitted: Admitted): Promise<Reserved> {
     const { task, planned } = this.#run
     const { prices } = task.details
@@ -157,7 +163,7 @@ export class RequestRun implements Completion {
     return admitted.reserved({ id: task.holdId, amount: 0n, rates }, chain)
   }
 
-  /** Prices a request that hooks have changed, and holds what it costs above the price of the planned one. */
+  /** Prices a request that hooks have changed, and holds the difference to the price of the planned request. */
   async #reserveChanged(context: PipelineContext, admitted: Admitted, holdId: string): Promise<Reserved> {
     this.#received.billingFields = { ...admitted.billingFields, [BATCH_FIELD]: IN_BATCH }
     const priced = priceRequest(context, admitted, admitted.estimate)
@@ -181,7 +187,7 @@ export class RequestRun implements Completion {
     }
   }
 
-  /** Gives a request without a bound of its answer the bound of its batch. */
+  /** Applies the output limit of the batch to a request without one. */
   #bounded(context: PipelineContext, admitted: Admitted, priced: PricedRequest): PricedRequest {
     const { outputBound } = factsOf(this.#run.task)
     const unbounded = unboundedRequest(context, admitted, priced)
@@ -192,7 +198,7 @@ export class RequestRun implements Completion {
     if (response.kind === 'stream') throw new TypeError('a request of a batch is never streamed')
     const { candidate, ending } = response
     const settled = settledUsage(context, reserved, { ending, candidate })
-    // It was cut off from here and is sent again, so that its caller is not charged for it.
+    // This process cut off the call and sends it again, so the caller is not charged for it.
     const isCutOff =
       this.#isStopped && ending.kind !== 'completed' && ending.usage === undefined && settled !== undefined
     const usage = isCutOff ? undefined : settled
@@ -211,14 +217,14 @@ export class RequestRun implements Completion {
     }
   }
 
-  /** What is charged; undefined: nothing. */
+  /** Returns the amount to charge, or `undefined` if nothing is charged. */
   #amountOf(
     reserved: Reserved,
     candidate: VendorResponse['candidate'],
     usage: BatchOutcome['usage'],
   ): bigint | undefined {
     if (usage === undefined || candidate === undefined) return undefined
-    // What has no price cannot appear after a price was found, unless the vendor adds it: what was held for bounds it then.
+    // If the vendor reports an unpriced meter, the held amount is charged instead.
     return chargeFor(reserved, candidate, usage) ?? chargeFor(reserved, candidate, reserved.estimate) ?? 0n
   }
 
@@ -251,23 +257,23 @@ export class RequestRun implements Completion {
     return error.retryable && usage === undefined ? { kind: 'again', outcome, error } : { kind: 'ended', outcome }
   }
 
-  /** The line of the output or the error file (OpenAI API reference, "The request output object"). */
+  /** Builds the line of the output or the error file (OpenAI API reference, "The request output object"). */
   #lineOf(status: number, body: string): string {
     const { task, line, planned } = this.#run
-    // A line break of JSON text stands between its parts: inside of a text there is none.
+    // JSON strings contain no line breaks, so every line break here is between tokens.
     const oneLine = body.replaceAll(/[\r\n]+/g, ' ')
     const response = `{"status_code":${status},"request_id":${JSON.stringify(this.#requestId)},"body":${oneLine}}`
     return `{"id":"${outcomeId(task.id, line)}","custom_id":${JSON.stringify(planned.id)},"response":${response},"error":null}`
   }
 }
 
-/** Money that is held for a planned request since its batch was accepted. */
+/** Money that is held for a planned request since the acceptance of its batch. */
 export function heldFor({ costs = [] }: PlannedRequest, task: TaskRecord): { amount: bigint } {
   return { amount: costAtBound(readCosts(costs), factsOf(task).outputBound ?? 0) }
 }
 
 const TOO_EXPENSIVE =
-  'A hook of this service made this request more expensive than what is held for it, and the account cannot pay the difference.'
+  'A hook of this service made this request more expensive than the amount held for it, and the account cannot pay the difference.'
 
 const REJECTIONS: Readonly<Record<Exclude<EnlargeStatus, 'held'>, ErrorCode>> = {
   not_held: 'insufficient_balance',
@@ -278,7 +284,7 @@ const REJECTIONS: Readonly<Record<Exclude<EnlargeStatus, 'held'>, ErrorCode>> = 
   spending_limit: 'spending_cap_reached',
 }
 
-/** Has the request an answer or a charge, so that making it again would cost its caller or the operator twice? */
+/** Whether the request has an answer or a charge, so that a retry would cost its caller or the operator twice. */
 function isDone(result: RequestResult): boolean {
   return result.kind === 'ended' && (result.outcome.isAnswered || result.outcome.usage !== undefined)
 }

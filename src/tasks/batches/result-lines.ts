@@ -4,17 +4,17 @@ import type { TransportControl, TransportFailure, TransportHandler } from '../..
 import { type CalledVendor, ownRequest } from '../call-vendor.ts'
 import { linesOf, TOO_LONG } from './batch-lines.ts'
 
-/** Longest line of results: an answer with pictures or many vectors. */
+/** Maximum length of a line of results: an answer with images or many vectors. */
 const LONGEST_LINE_BYTES = 128 * 1024 * 1024
 
-/** Longest silence of a vendor that sends results. */
+/** Idle timeout of a vendor that sends results, in milliseconds. */
 const SILENCE_MS = 60_000
 
-/** The results of a vendor cannot be read now, or have ended too early. */
+/** Thrown if the results of a vendor cannot be read now, or ended too early. */
 export class ResultsUnreadable extends Error {}
 
 /**
- * The lines of a file of results at a vendor, read as they are taken.
+ * Yields the lines of a result file at a vendor, read on demand.
  * @throws ResultsUnreadable
  */
 export async function* resultLines(
@@ -41,7 +41,7 @@ export async function* resultLines(
   }
 }
 
-/** The body of an answer, piece by piece: the vendor is held back while a piece is used. */
+/** Body of an answer, chunk by chunk. The vendor's connection is paused while a chunk is used. */
 class Download implements TransportHandler, AsyncIterable<Uint8Array> {
   status: number | undefined
   #pieces: Uint8Array[] = []
@@ -64,9 +64,9 @@ class Download implements TransportHandler, AsyncIterable<Uint8Array> {
   }
 
   onData(chunk: Uint8Array): void {
-    // A connection that is resumed may give nothing, and would do so without end if it were paused for it.
+    // A resumed connection may deliver an empty chunk. Pausing for it would repeat this endlessly.
     if (this.#failure !== undefined || chunk.byteLength === 0) return
-    // The network may reuse its bytes.
+    // The network layer may reuse its buffer.
     this.#pieces.push(Uint8Array.from(chunk))
     this.#control?.pause()
     this.#wake?.()

@@ -16,18 +16,18 @@ import { TOO_LONG } from './batch-lines.ts'
 const SPACE = 0x20
 const LONGEST_NAME = 128
 
-/** Which list of a JSON object is split, and how much of the text is kept. */
+/** List of a JSON object to split, and the size limits. */
 export interface ListSplit {
   readonly member: string
-  /** An item with more bytes is given as {@link TOO_LONG}, without them. */
+  /** Maximum size of an item. A larger item becomes {@link TOO_LONG}, without its bytes. */
   readonly maxItemBytes: number
-  /** Most bytes of everything else. */
+  /** Maximum number of bytes outside of the list. */
   readonly maxRestBytes: number
 }
 
 /**
- * Splits a JSON object at one of its lists while its bytes arrive: gives the items one by one, and keeps the rest of the text, with
- * an empty list. The whole text is valid JSON exactly where each item and the rest are; both are for the reader to parse.
+ * Splits a JSON object at one of its lists while its bytes arrive: yields the items one by one, and keeps the rest of the text,
+ * with an empty list. The whole text is valid JSON exactly if each item and the rest are; the reader parses both.
  */
 export class ListSplitter {
   readonly #split: ListSplit
@@ -42,9 +42,9 @@ export class ListSplitter {
   #isEscaped = false
   #isInList = false
   #hadList = false
-  /** The text of the last string directly inside the object, one character for each byte. */
+  /** Text of the last string directly inside the object, one character per byte. */
   #name = ''
-  /** Is the value of the member the next thing? */
+  /** Whether the value of the member comes next. */
   #isValue = false
 
   constructor(split: ListSplit) {
@@ -52,14 +52,14 @@ export class ListSplitter {
   }
 
   /**
-   * The items that end in a piece.
-   * @throws GatewayError `invalid_request` for a second list of the name, and for too much beside the list.
+   * Yields the items that end in a chunk.
+   * @throws GatewayError `invalid_request` for a second list of the name, and for too many bytes outside of the list.
    */
   *push(piece: Uint8Array): Iterable<Uint8Array | typeof TOO_LONG> {
     let start = 0
     for (let at = 0; at < piece.length; at++) {
       if (this.#isInString) {
-        // Names are read byte by byte, and what is long is no name.
+        // Names are read byte by byte; an overlong string is never a name.
         if (this.#depth !== 1 && !this.#isEscaped) at = endOfPlainText(piece, at)
         if (at < piece.length) this.#inString(piece[at]!)
         continue
@@ -86,7 +86,7 @@ export class ListSplitter {
     else this.#keepRest(piece, start, piece.length)
   }
 
-  /** The text without its items. */
+  /** Returns the text without its items. */
   rest(): Uint8Array {
     return joinChunks(this.#rest)
   }
@@ -133,7 +133,7 @@ export class ListSplitter {
 
   #keepItem(piece: Uint8Array, start: number, end: number): void {
     this.#itemBytes += end - start
-    // What cannot be used is not kept.
+    // The bytes of an oversized item are not kept.
     if (this.#itemBytes <= this.#split.maxItemBytes) this.#item.push(piece.subarray(start, end))
     else this.#item = []
   }
@@ -152,20 +152,20 @@ export class ListSplitter {
     const { member, maxRestBytes } = this.#split
     if (this.#restBytes > maxRestBytes)
       throw new GatewayError('invalid_request', {
-        message: `The body: what stands beside ${member} may have ${maxRestBytes} bytes`,
+        message: `The body may have at most ${maxRestBytes} bytes outside of ${member}`,
       })
     this.#rest.push(piece.subarray(start, end))
   }
 }
 
-/** Where the next quote or backslash is; the length of the piece if there is none. */
+/** Position of the next quote or backslash, or the length of the chunk if there is none. */
 function endOfPlainText(piece: Uint8Array, start: number): number {
   let at = start
   while (at < piece.length && piece[at] !== QUOTE && piece[at] !== BACKSLASH) at++
   return at
 }
 
-/** A member's name, with its escapes read. */
+/** Decodes the escapes of a member's name. */
 function nameOf(written: string): string {
   if (!written.includes('\\')) return written
   try {

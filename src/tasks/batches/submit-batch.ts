@@ -21,48 +21,48 @@ import { BATCH_CREDENTIAL_ID, type BatchFacts, isBatch, LONGEST_WAIT_MS } from '
 import { FaultyBatch, RequestChecks } from './check-requests.ts'
 import { BATCHES_ID } from './file-requests.ts'
 
-/** How long a batch may take, in milliseconds (OpenAI API reference, `completion_window`). */
+/** Time limit of a batch, in milliseconds (OpenAI API reference, `completion_window`). */
 export const COMPLETION_WINDOW_MS = 24 * 60 * 60_000
 
-/** The hold outlives the batch, so that it is never freed under it. */
+/** The hold outlives the batch by this time, so that it never expires before the batch ends. */
 const HOLD_GRACE_MS = 2 * 60 * 60_000
 
-/** A submission that has not been written down as queued after this time was left behind by a process that died. */
+/** After this time, a submission that is not yet queued counts as abandoned by a process that died. */
 const SUBMISSION_MS = 60_000
 
-/** What a submission has beside its requests. */
+/** Parts of a submission other than its requests. */
 export interface SubmissionRest {
   readonly claim: IdempotencyClaim | undefined
   readonly webhookUrl: string | undefined
 }
 
-/** What a caller submits. */
+/** Submission of a caller. */
 export interface BatchSubmission {
   readonly endpoint: Endpoint
   readonly principal: Principal
   readonly requestId: string
-  /** Prefix of its id. */
+  /** Prefix of the batch id. */
   readonly idPrefix: string
   readonly inputFileId: string | null
   readonly metadata: string | null
-  /** How long its files are kept where the caller asks for less than the gateway's time. */
+  /** Lifetime of the batch's files, if the caller requested less than the gateway's default. */
   readonly outputLifetimeMs?: number | undefined
-  /** What may stand behind the requests: asked for when all of them have been read. */
+  /** Returns the part of the submission after the requests. Called when all of them have been read. */
   rest(): MaybePromise<SubmissionRest>
-  /** What faults of the requests are answered with, of which nothing is kept then. Absent: the batch is kept as one that has failed. */
+  /** Returns the error for faulty requests; the batch is then not stored. If omitted, the batch is stored as failed. */
   refusal?(faults: readonly LineFault[]): GatewayError
-  /** The requests with their numbers, by which faults are told. */
+  /** Requests with the numbers that faults refer to. */
   readonly requests: AsyncIterable<{ readonly line: number; readonly request: WrittenRequest | LineFault }>
 }
 
-/** Name of the file with the requests as they are run. */
+/** Name of the file with the planned requests. */
 export function planId(batchId: string): string {
   return `${batchId}_plan`
 }
 
 /**
- * Checks every request of a batch, holds the sum of their estimates, and writes the batch down. Of one with a fault nothing is sent
- * or held: it has failed, and tells each fault by its line, unless the submission is refused then.
+ * Checks every request of a batch, holds the sum of their estimates, and stores the batch. If a request is faulty, nothing is
+ * sent or held: the batch fails and lists each fault by its line, unless `refusal` rejects the submission.
  * @returns the answer to the caller.
  * @throws GatewayError as reserving does, `model_not_priced` without a price for batches, and `rate_limited` for too many batches
  *   that have not ended.
@@ -77,7 +77,7 @@ export async function submitBatch(
   await checkOpenBatches(context, settings, principal.accountId, begunAtMs)
   const batchId = context.ids.next(idPrefix)
   const checks = new RequestChecks(context, endpoint, principal)
-  // The plan is deleted at the end of the batch; should that fail, some time after it.
+  // The plan is deleted at the end of the batch. This time applies if that deletion fails.
   const plan = { id: planId(batchId), expiresAtMs: begunAtMs + COMPLETION_WINDOW_MS + LONGEST_WAIT_MS }
   try {
     await settings.blobs.put(plan, plannedLines(settings, submission, checks))
@@ -128,13 +128,13 @@ export async function submitBatch(
     await note(context, held, queued, receipt)
     return receipt
   } catch (error) {
-    // A store that failed may have taken the batch all the same; its plan then expires.
+    // A failing store may have saved the batch anyway; then its plan expires later.
     if (!(GatewayError.isInstance(error) && error.code === 'store_unavailable')) await settings.blobs.delete(plan.id)
     throw error
   }
 }
 
-/** Writes down a batch that has failed, once for all requests with the same Idempotency-Key. */
+/** Stores a failed batch, once for all requests with the same Idempotency-Key. */
 async function keepFailed(
   context: PipelineContext,
   failed: TaskRecord,
@@ -155,7 +155,7 @@ async function keepFailed(
   return receipt
 }
 
-/** One line of JSON for each request, if none of them is at fault. */
+/** Yields one line of JSON per request, if none of them is faulty. */
 async function* plannedLines(
   { maxRequests }: BatchSettings,
   { requests }: BatchSubmission,
@@ -172,15 +172,15 @@ async function* plannedLines(
       checks.fault(request)
     } else {
       const planned = await checks.plan(request, line)
-      // What follows a fault is checked and not kept.
+      // Requests after a fault are checked but not stored.
       if (planned !== undefined && checks.faults.length === 0) yield Buffer.from(`${exactJsonText(planned)}\n`)
     }
     if (checks.isHopeless) break
-    // A line at fault may be large, and has taken no turn of its own.
+    // A faulty line may be large, and no turn of the event loop was yielded for it.
     if (checks.faults.length > 0) await endOfTurn()
   }
   if (checks.total === 0)
-    checks.fault({ code: 'empty_file', line: null, message: 'There is no request in it.', param: null })
+    checks.fault({ code: 'empty_file', line: null, message: 'There are no requests.', param: null })
   if (checks.faults.length > 0) throw new FaultyBatch()
 }
 
@@ -201,13 +201,13 @@ async function checkOpenBatches(
         retryAfterSeconds: 60,
       })
     const last = page.tasks.at(-1)
-    // Older ones have ended, or end in a moment.
+    // Older batches have ended, or end in a moment.
     if (!page.hasMore || last === undefined || last.createdAtMs < nowMs - 2 * COMPLETION_WINDOW_MS) return
     after = last.id
   }
 }
 
-/** Chooses the bound of answers whose requests set none, by the money that is free now. */
+/** Chooses the output limit of requests that set none, by the money that is free now. */
 async function batchBound(
   context: PipelineContext,
   { principal }: BatchSubmission,
@@ -217,7 +217,7 @@ async function batchBound(
   return chooseBatchBound(costs, await freeMoneyOf(context, principal), context.outputBounds.balanceSharePerCall)
 }
 
-/** A batch before it is taken; with its faults one that has failed. */
+/** Batch before its acceptance. With faults, it has failed. */
 function taskOf(
   { principal, requestId, endpoint, inputFileId, metadata, outputLifetimeMs }: BatchSubmission,
   made: {

@@ -13,18 +13,18 @@ import type { BatchRequest } from './file-requests.ts'
 import { ListSplitter } from './split-list.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
-/** Room for what a submission has beside its requests. */
+/** Maximum number of bytes of a submission outside of its requests. */
 const REST_BYTES = 64 * 1024
 
-/** Most faults that stand in a message; its details have all that were found. */
+/** Maximum number of faults in a message; its details list all of them. */
 const MOST_TOLD = 20
 
 const INVALID = 'invalid_batch_request'
 
-/** Codes of faults beside the body of a request. */
+/** Codes of faults that do not concern the body of a request. */
 const OF_THE_REQUEST: ReadonlySet<string> = new Set([INVALID, 'duplicate_custom_id'])
 
-/** A request about batches of an endpoint. */
+/** Request about batches of an endpoint. */
 export interface InlineBatchRequest extends BatchRequest {
   readonly endpoint: Endpoint
   readonly dialect: InlineBatches
@@ -32,8 +32,8 @@ export interface InlineBatchRequest extends BatchRequest {
 
 /**
  * Submits the batch of a request: its body is split into the requests while it arrives.
- * @throws GatewayError as {@link submitBatch} does, `account_frozen`, `unsupported_media_type`, `body_too_large`, `invalid_json`, and
- *   `invalid_request` that tells every fault by the place of its request.
+ * @throws GatewayError as {@link submitBatch} does, `account_frozen`, `unsupported_media_type`, `body_too_large`, `invalid_json`,
+ *   and `invalid_request` that lists every fault by the index of its request.
  */
 export async function submitInline(
   context: PipelineContext,
@@ -73,7 +73,7 @@ export async function submitInline(
   })
 }
 
-/** @throws GatewayError `invalid_json`: one item that is none makes the whole text none. */
+/** @throws GatewayError `invalid_json`: one malformed item makes the whole text malformed. */
 function readItem(
   dialect: InlineBatches,
   item: Uint8Array | typeof TOO_LONG,
@@ -94,8 +94,8 @@ function readItem(
 }
 
 /**
- * The address that is told of the end.
- * @throws GatewayError `invalid_json`, and `invalid_request` for a text that has no list of requests or an unknown member.
+ * Returns the webhook address for the end of the batch.
+ * @throws GatewayError `invalid_json`, and `invalid_request` for a body that has no list of requests or an unknown member.
  */
 function readRest({ listMember }: InlineBatches, rest: Uint8Array): unknown {
   const body = parseCallerJson(rest)
@@ -107,7 +107,7 @@ function readRest({ listMember }: InlineBatches, rest: Uint8Array): unknown {
   return webhookUrl
 }
 
-/** One error for all faults, each by the place of its request, counted from 0. */
+/** One error for all faults, each by the index of its request, counted from 0. */
 function refusalOf({ listMember, bodyMember }: InlineBatches, faults: readonly LineFault[]): GatewayError {
   const errors = faults.map(({ line, code, message, param }) => {
     const own = param === null ? message : message.replace(`${param}: `, '')

@@ -11,10 +11,10 @@ import type { Form } from '../../wire/multipart.ts'
 import { PieceQueue } from '../../wire/piece-queue.ts'
 import { type FileSink, streamForm } from '../../wire/read-form.ts'
 
-/** Room for the other fields of a form, and for what stands between them. */
+/** Room for the other fields of a form, and for the text between them. */
 const FORM_BYTES = 64 * 1024
 
-/** What is being written of an upload. */
+/** State of an upload in progress. */
 interface Upload {
   readonly id: string
   readonly queue: PieceQueue
@@ -22,10 +22,10 @@ interface Upload {
   stored: Promise<number> | undefined
 }
 
-/** A file whose bytes are stored, and which no account has yet. */
+/** File whose bytes are stored, and which no account owns yet. */
 export interface ReceivedFile {
   readonly file: FileRecord
-  /** Undefined: its request has no Idempotency-Key. */
+  /** Claim of its Idempotency-Key; `undefined` if the request has none. */
   readonly claim: IdempotencyClaim | undefined
 }
 
@@ -73,12 +73,12 @@ export async function receiveFile(
       sinkOf({ name, filename }) {
         if (name !== 'file' || upload.stored !== undefined)
           throw new GatewayError('invalid_request', {
-            message: `${name}: the form takes one file, as file`,
+            message: `${name}: the form accepts one file, in the field file`,
             param: name,
           })
         upload.filename = filename
         upload.stored = blobs.put({ id: upload.id, expiresAtMs: nowMs + retentionMs }, upload.queue)
-        // It is awaited below, perhaps after the form has failed.
+        // Awaited below, perhaps after the form has failed.
         upload.stored.catch(() => undefined)
         return claim === undefined ? upload.queue : hashedSink(upload.queue, claim)
       },
@@ -120,7 +120,7 @@ export async function receiveFile(
 }
 
 /**
- * Gives an account a file that was received.
+ * Assigns a received file to an account.
  * @throws GatewayError `storage_limit_reached`.
  */
 export async function keepFile(
@@ -142,7 +142,10 @@ function hashedSink(queue: PieceQueue, claim: StreamedClaim): FileSink {
   }
 }
 
-/** The bytes of the file were taken when they came; each sending has a different boundary, so the parts are compared. */
+/**
+ * Each upload has a different boundary, so the parts of the form are compared instead of its bytes. The bytes of the file were
+ * hashed on arrival.
+ */
 function claimOfForm(claim: StreamedClaim, form: Form, byteLength: number): IdempotencyClaim {
   const parts = form.map((part) =>
     part.kind === 'field' ? [part.name, part.value] : [part.name, part.filename, part.contentType, byteLength],
@@ -160,7 +163,7 @@ function failureOf(stored: Promise<number>): Promise<never> {
 
 async function storedBytes({ stored }: Upload): Promise<number> {
   if (stored === undefined)
-    throw new GatewayError('invalid_request', { message: 'file: the form has none', param: 'file' })
+    throw new GatewayError('invalid_request', { message: 'file: the form contains no file', param: 'file' })
   return await stored
 }
 

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 
 import type { BodyFailure, ByteSink, ExchangeHandler, GatewayRequest } from '../../../src/core/exchange.ts'
 
-/** What the stand-in saw of a request, as it answers on every path it does not know. */
+/** Request as the stand-in saw it. It answers with this on every unknown path. */
 export interface EchoAnswer {
   readonly method: string
   readonly path: string

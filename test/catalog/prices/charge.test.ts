@@ -227,7 +227,7 @@ describe('charge', () => {
     expect(charge(rate, { videoSeconds: 0 })).toBe(0n)
   })
 
-  it('counts one request a call, and pictures and characters by number', () => {
+  it('counts one request per call, and images and characters by number', () => {
     expect(charge(rateOf({ request: '0.01', image: '0.04' }, 1), { images: 3 })).toBe(130_000_000n)
     expect(charge(rateOf({ character: '0.10' }, 10_000), { characters: 7 })).toBe(70_000n)
   })

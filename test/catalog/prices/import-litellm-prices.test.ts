@@ -74,7 +74,7 @@ describe('a price list in the format of LiteLLM', () => {
     expect(new Set(file.prices.map(({ model }) => model))).toEqual(new Set(Object.keys(vendors)))
   })
 
-  test('takes prices of searches and of seconds of sound, one of 0 beside a price being none', () => {
+  test('reads prices of searches and of seconds of audio; one of 0 next to another price is ignored', () => {
     const catalog = createCatalog([
       { id: 'sorter', kind: 'rerank', vendor: 'cohere' },
       { id: 'sorter-by-tokens', kind: 'rerank', vendor: 'voyage' },

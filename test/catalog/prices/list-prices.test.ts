@@ -56,7 +56,7 @@ describe('list prices', () => {
     expect(list.quote('gpt-4o-audio-preview', {})).toBeUndefined()
   })
 
-  test('go before a pattern of the host, which holds for models without one', () => {
+  test('take precedence over a pattern of the host, which applies to models without one', () => {
     const prices = { currency: 'USD', prices: [{ model: 'gpt-*', meter: 'request', amount: '1' }] } as const
     const list = listPrices({ prices }).forCatalog(catalog)
 
@@ -64,7 +64,7 @@ describe('list prices', () => {
     expect(list.quote('gpt-of-tomorrow', {})?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
   })
 
-  test.each([{ batch: 'true' }, { cache: 'hit' }])('hold for calls beside rows of the host for %o alone', (when) => {
+  test.each([{ batch: 'true' }, { cache: 'hit' }])('apply to calls next to rows of the host for only %o', (when) => {
     const prices = { currency: 'USD', prices: [{ model: 'gpt-4o', meter: 'request', amount: '1', when }] } as const
     const list = listPrices({ prices }).forCatalog(catalog)
 

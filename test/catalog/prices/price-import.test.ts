@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { decimalAmount } from '../../../src/catalog/prices/price-import.ts'
 import { parseDecimal } from '../../../src/core/money.ts'
 
-/** What JSON holds as a price: any number of dollars that is not absurdly small or large. */
+/** Price in JSON: any number of dollars that is not absurdly small or large. */
 const price = fc.double({ min: 1e-12, max: 1e6, noNaN: true })
 
 describe('a price that JSON holds as a number', () => {

@@ -29,7 +29,7 @@ describe('prices by the size of the prompt', () => {
   test.each([
     [200_000, 250_000_000n],
     [200_001, 500_002_500n],
-  ])('of %i input tokens hold for all of them, and only above the bound', (inputTokens, amount) => {
+  ])('apply at %i input tokens to all of them, and only above the bound', (inputTokens, amount) => {
     expect(charge(rateOf(rows), { inputTokens })).toBe(amount)
   })
 
@@ -41,7 +41,7 @@ describe('prices by the size of the prompt', () => {
     expect(charge(rateOf([...rows, cached]), usage)).toBe(25_000_000n + 30_000_000n)
   })
 
-  test('are held for at the dearest that the estimate can reach', () => {
+  test('are held for at the highest price that the estimate can reach', () => {
     const rate = rateOf(rows)
     const cheaperAbove = rateOf([
       ...rows.slice(0, 2),
@@ -94,7 +94,7 @@ describe('prices by the size of the prompt', () => {
     expect(() => rateOf([{ model: 'm', meter: 'input_token', amount: '1', when } as never])).toThrow(message)
   })
 
-  test('of the same bound twice are refused', () => {
+  test('reject the same bound twice', () => {
     expect(() => rateOf([...rows, rows[2]!])).toThrow('repeats prices[2]')
   })
 })
@@ -109,7 +109,7 @@ describe('sound in the prompt', () => {
     expect(charge(rateOf([...rows, audio]), usage)).toBe(41_200_000n)
   })
 
-  test('is held for at the dearer of both prices', () => {
+  test('is held for at the higher of both prices', () => {
     const estimate = { inputTokens: 1_000, inputAudioTokens: 1_000, outputTokens: 0 }
 
     expect(highestCharge(rateOf([...rows, audio]), estimate)).toBe(40_000_000n)

@@ -56,7 +56,7 @@ describe('definePrices', () => {
     expect(() => defineUnchecked(file)).toThrow(message)
   })
 
-  it('refuses a repetition whose conditions stand in another order', () => {
+  it('rejects a repetition whose conditions are in another order', () => {
     const row = { model: 'v', meter: 'video_second', amount: '1' } as const
     const rows = [
       { ...row, when: { a: '1', b: '2' } },
@@ -168,7 +168,7 @@ describe('a price of searches', () => {
     )
   })
 
-  it.each([[undefined], [{ web_search: 'true' }]])('with the condition %j holds for calls that may search', (when) => {
+  it.each([[undefined], [{ web_search: 'true' }]])('applies with the condition %j to calls that may search', (when) => {
     const prices = pricesWhen(when)
 
     const metersOf = (fields: Record<string, string>) => prices.quote('m', fields)?.prices.map(({ meter }) => meter)

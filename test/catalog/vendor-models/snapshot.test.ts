@@ -123,7 +123,7 @@ describe('a provider of models.dev', () => {
     expect(model?.kinds).toEqual(kinds)
   })
 
-  test('that is no object of models is refused by name', () => {
+  test('is rejected by name if it is not an object of models', () => {
     expect(() => modelsFromModelsDev('some', { models: [] })).toThrow('some.models: must be an object')
     expect(() => modelsFromModelsDev('some', { models: { odd: 7 } })).toThrow('some/odd: must be an object')
   })

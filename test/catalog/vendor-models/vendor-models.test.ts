@@ -24,7 +24,7 @@ describe('models without rows', () => {
     expect(models.find('openai/')).toBeUndefined()
   })
 
-  test('have only the kinds that their vendor serves here, and the protocol of its pictures', () => {
+  test('have only the kinds that their vendor serves here, and the protocol of its images', () => {
     const models = new VendorModels([vendor('openai', { kinds: chat })])
 
     expect(models.find('text-embedding-3-small')).toBeUndefined()
@@ -63,7 +63,7 @@ describe('models without rows', () => {
     expect(new VendorModels([other]).find('gpt-image-9')?.image).toBeUndefined()
   })
 
-  test('of two vendors with one id are those of the first with a key; the other is named with its vendor', () => {
+  test('belong to the first vendor with a key if two share an id; the other is named with its vendor', () => {
     const models = new VendorModels([
       vendor('idle', { catalogId: 'openai', isConfigured: false }),
       vendor('first', { catalogId: 'openai' }),
@@ -80,7 +80,7 @@ describe('models without rows', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('that no catalog knows go to the vendor that passes them, up to a length, and are bounded', () => {
+  test('go to the vendor that passes unknown ids, up to a length, and are limited', () => {
     const models = new VendorModels([vendor('openai'), vendor('local', { passUnknownModels: true, kinds: chat })])
 
     expect(models.find('llama-of-mine')).toMatchObject({ vendor: 'local', upstream: 'llama-of-mine', isOpen: true })

@@ -9,7 +9,7 @@ import manifest from '../../../package.json' with { type: 'json' }
 
 const root = join(import.meta.dirname, '../../..')
 
-/** What a command left behind. */
+/** Result of a finished command. */
 export interface Finished {
   readonly exitCode: number
   readonly stdout: string
@@ -20,13 +20,13 @@ export interface Finished {
 export interface ServerProcess {
   readonly url: string
   readonly process: ChildProcess
-  /** What it printed until it was ready. */
+  /** Lines printed until it was ready. */
   readonly lines: readonly string[]
-  /** What it logged so far. */
+  /** Returns the log so far. */
   readonly log: () => string
   /** The next line of the log that holds the text. */
   logged(text: string): Promise<string>
-  /** Sends a signal and waits for the end; gives the exit code. */
+  /** Sends a signal, waits for the end, and returns the exit status. */
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
@@ -42,7 +42,7 @@ export interface BuiltCommand {
 
 /**
  * Builds the command as the package does.
- * @param packages What is installed beside it: all that the repository has, or `dependencies`, as `npx` leaves it.
+ * @param packages Installed packages: all that the repository has, or `dependencies`, as `npx` installs them.
  */
 export async function builtCommand(packages: 'all' | 'dependencies' = 'all'): Promise<BuiltCommand> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-cli-'))

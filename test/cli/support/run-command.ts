@@ -1,6 +1,6 @@
 import { runSignalbox } from '../../../src/cli/signalbox.ts'
 
-/** Runs a command in this process, such as `accounts …`; gives the lines it prints. */
+/** Runs a command in this process, such as `accounts …`, and returns the printed lines. */
 export async function runCommand(
   words: readonly string[],
   environment: Record<string, string | undefined>,
@@ -30,7 +30,7 @@ export async function runCommandWithWarnings(
   return { lines, warnings, hasFailed }
 }
 
-/** Runs a command with `--json`; gives what it prints. */
+/** Runs a command with `--json`, and returns its output. */
 export async function runForJson(
   words: readonly string[],
   environment: Record<string, string | undefined>,

@@ -24,7 +24,7 @@ export const CITY_SCHEMA = {
   additionalProperties: false,
 }
 
-/** JSON Schema of an answer that is no object of strings only. */
+/** JSON Schema of an answer that is an object with members other than strings. */
 export const FORECAST_SCHEMA = {
   type: 'object',
   properties: {
@@ -36,5 +36,5 @@ export const FORECAST_SCHEMA = {
   additionalProperties: false,
 } as const
 
-/** What the stand-ins answer to it. */
+/** Answer of the stand-ins to the schema. */
 export const FORECAST = { city: 'sample city', degrees: 1.5, days: ['sunny'] } as const

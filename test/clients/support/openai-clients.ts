@@ -26,7 +26,7 @@ export interface CountedFetch {
   readonly sentAtMs: readonly number[]
 }
 
-/** A `fetch` to give to a client, which tells how often and when it was used. */
+/** Creates a `fetch` for a client that records how often and when it was used. */
 export function countedFetch(): CountedFetch {
   const sentAtMs: number[] = []
   return {

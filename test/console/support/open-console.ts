@@ -25,7 +25,7 @@ export interface OpenConsole extends StartedGateway {
   readonly page: Page
   /** `http://127.0.0.1:…/console/` */
   readonly address: string
-  /** What went wrong in the page, and what it asked of others. */
+  /** Errors in the page, and its requests to other origins. */
   readonly faults: readonly string[]
   /** Goes to a view, and waits until it has been read. */
   show(view: string): Promise<void>

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { type CodeBlock, ROOT } from './markdown.ts'
 
-/** What pages may use without showing where it comes from. */
+/** Declarations that pages may use without showing their origin. */
 const AMBIENT = `
 declare const gateway: import('signalbox').Gateway
 declare const apiKey: string

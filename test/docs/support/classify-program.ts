@@ -15,7 +15,7 @@ interface ClassifyRequest {
   readonly input: readonly string[]
 }
 
-/** What a server sends back: a label for each text, and the tokens that it has read. */
+/** Server's response: a label for each text, and the number of tokens it has read. */
 interface ClassifyAnswer {
   readonly data: readonly { readonly index: number; readonly label: string }[]
   readonly usage: { readonly total_tokens: number }

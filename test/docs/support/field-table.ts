@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { firstTable, readPage, section } from './markdown.ts'
 
-/** What may become of a field, as the first words of a cell say it. */
+/** Treatment of a field, as the first words of a cell name it. */
 export type Verdict = 'passed' | 'mapped' | 'filled in' | 'dropped' | 'refused'
 
 /** The table of one request on the page of fields. */

@@ -48,7 +48,7 @@ export function codeBlocks({ path, text }: Page): CodeBlock[] {
   return blocks
 }
 
-/** What examples show on a page, by the name of the example: the lines between `// #region shown` and `// #endregion`. */
+/** Parts of examples that pages show, by the name of the example: the lines between `// #region shown` and `// #endregion`. */
 export function shownParts(): ReadonlyMap<string, string> {
   const names = readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.mjs'))
   const parts = names.map((name) => {

@@ -7,14 +7,14 @@ import { ROOT } from './markdown.ts'
 const TITLED = ['describe', 'test', 'it', 'check']
 
 /**
- * Titles of the suites and tests of a file, as they are written: `$` and braces of a template stay. A title that stands in
- * a constant of the file counts too.
+ * Titles of the suites and tests of a file in their written form: `$` and braces of a template are kept. A title in a constant of the
+ * file counts too.
  */
 export function titlesIn(path: string): string[] {
   return titlesOf(readFileSync(join(ROOT, path), 'utf8'))
 }
 
-/** The same for the text of a file. */
+/** Returns the titles in the text of a file. */
 export function titlesOf(text: string): string[] {
   const source = ts.createSourceFile('x.ts', text, ts.ScriptTarget.Latest, true)
   const constants = new Map<string, ts.Expression>()

@@ -1,6 +1,6 @@
 import { type ChatRequest, GatewayError, type Usage, type Vendor, type VendorFailure } from '../../../src/index.ts'
 
-/** What the vendor sends: all members in a whole answer, some of them in each event of a stream. */
+/** Vendor's message: all members in a whole answer, some of them in each event of a stream. */
 interface ParrotAnswer {
   id?: string
   text?: string

@@ -25,8 +25,8 @@ const SHUTDOWN_DELAY_MS = 1_000
 const ROUNDS = process.env['DRILL'] === 'long' ? 5 : 1
 
 /**
- * What callers ask for: whole answers, streams, and streams that take over a second, so that each restart meets some. They
- * wait for the vendor, so that the processes are not busy to the last when another one starts.
+ * Requests of the callers: whole answers, streams, and streams that take over a second, so that each restart meets some. They wait
+ * for the vendor, so that the processes are not busy until the next one starts.
  */
 const KINDS = [
   { stream: false, text: 'Say hello [[fault:delay=40]]' },

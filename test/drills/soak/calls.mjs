@@ -140,7 +140,7 @@ async function speechCall({ client }, mark) {
   assert.ok((await answer.bytes()).byteLength > 1_000)
 }
 
-/** The end is told by webhook; every second one is also followed by questions, and its file fetched. */
+/** A webhook reports the end. For every second task, the drill also polls and fetches the file. */
 async function videoTask({ client, videos, webhookUrl }, mark) {
   const task = await client.videos.generate({
     model: 'wv2.7-t2v',
@@ -158,7 +158,7 @@ async function videoTask({ client, videos, webhookUrl }, mark) {
   assertMp4(Buffer.from(await content.bytes()))
 }
 
-/** A film is small when it shows one picture, so its boxes are what tells a whole file from a part. */
+/** A film with a single image is small, so its boxes distinguish a whole file from a part. */
 function assertMp4(file) {
   const types = []
   let offset = 0

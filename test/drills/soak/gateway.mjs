@@ -6,8 +6,8 @@ import { nodeHandler } from 'signalbox/node'
 import { sqliteStore } from 'signalbox/sqlite'
 
 /**
- * The gateway of the soak, in a process of its own: SQLite, prices, limits and webhooks as in use. Tells its parent where it
- * listens, and on request what it holds. The first argument holds its settings as JSON.
+ * Gateway of the soak, in a separate process: SQLite, prices, limits and webhooks as in use. Sends its address to its parent, and its
+ * measurements on request. The first argument contains its settings as JSON.
  */
 const { vendorOrigin, databasePath, accounts, credit, webhookSecret } = JSON.parse(process.argv[2] ?? '{}')
 
@@ -56,7 +56,7 @@ await gateway.start()
 for (const { id } of accounts) await gateway.accounts.credit(id, credit, { creditId: `credit-${id}` })
 const server = createServer(nodeHandler(gateway))
 
-/** What the process holds, after garbage collection. */
+/** Measures the process after garbage collection. */
 async function sample() {
   const { user, system } = process.cpuUsage(cpuBefore)
   const delayP99Ms = delay.percentile(99) / 1e6

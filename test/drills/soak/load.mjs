@@ -1,7 +1,7 @@
 import { CALLS } from './calls.mjs'
 
 const TICK_MS = 50
-/** Of one core, gateway, stand-ins and callers together: a soak and no benchmark. */
+/** Share of one core for gateway, stand-ins and callers together: a soak is not a benchmark. */
 const CPU_SHARE = 0.5
 const FIRST_CALLS_A_SECOND = 30
 const MOST_CALLS_A_SECOND = 200
@@ -44,7 +44,7 @@ export class Load {
     }, TICK_MS)
   }
 
-  /** Tells how much of a core was taken lately. */
+  /** Adapts the load to the share of a core that was used recently. */
   steer(cpuShare) {
     const factor = Math.min(1.5, Math.max(0.5, CPU_SHARE / Math.max(0.01, cpuShare)))
     this.#perSecond = Math.min(MOST_CALLS_A_SECOND, Math.max(1, this.#perSecond * factor))

@@ -86,7 +86,7 @@ async function startReceiver(secret) {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${server.address().port}/hooks`,
-    /** By id of the task, the states that were told. */
+    /** Reported states by task id. */
     messages,
     get refused() {
       return refused

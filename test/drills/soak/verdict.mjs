@@ -17,7 +17,7 @@ export function heapGrowth(samples) {
   return { grownBytes, calls, allowedBytes: NOISE_BYTES + MAX_BYTES_A_CALL * calls }
 }
 
-/** Reasons why the soak has failed; empty: it has not. */
+/** Reasons why the soak has failed; empty if it has passed. */
 export function faultsOf({ samples, last, money, load, videos, receiver }) {
   const faults = [...money.faults]
   const growth = heapGrowth(samples)

@@ -32,16 +32,16 @@ export const batchPrices: PriceFile = {
   ],
 }
 
-/** What a gateway for batches is told. */
+/** Settings of a gateway for batches. */
 export interface BatchServerSettings {
   readonly store: DrillStore
   readonly vendorOrigin: string
   readonly vendorKey: string
   readonly key: string
   readonly account: string
-  /** At which step it kills itself. */
+  /** Step at which it kills itself. */
   readonly dies: 'under-way' | 'before-settlement' | 'after-settlement' | 'never' | `${'before' | 'after'} ${string}`
-  /** Are batches given to the vendor's batch API? */
+  /** Whether batches are submitted to the vendor's batch API. */
   readonly native?: boolean
   /** By how much its clock is ahead. */
   readonly offsetMs: number
@@ -57,7 +57,7 @@ let vendorOrigin: string
 interface Shape {
   submit(url: string, headers: Record<string, string>): Promise<Json>
   readonly path: string
-  /** What an ended batch has of its requests. */
+  /** Counts of the requests of a finished batch. */
   readonly ended: Json
   resultsPath(ended: Json): string
   /** Id and usage of a line of results. */
@@ -153,7 +153,7 @@ async function batchKills(store: DrillStore, shape: Shape, start: ReturnType<typ
   expect(charges.map(({ amount }) => amount)).toEqual([-due])
   expect(await opened.store.ledger.account(account)).toMatchObject({ balance: CREDIT - due, held: 0n })
   await expectBooksAgree(opened.store, account)
-  // What had an outcome was not sent again: only what was under way at a kill.
+  // Requests with an outcome were not sent again: only those in flight at a kill.
   expect(sandbox.requests.length).toBe(sentBefore)
   expect(sandbox.requests.length).toBeLessThanOrEqual(REQUESTS + KILLS_UNDER_WAY * 8)
   await last.end('SIGKILL')

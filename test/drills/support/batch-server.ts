@@ -11,8 +11,8 @@ import { type BatchServerSettings, batchPrices } from './batch-kills-drill.ts'
 import { openDrillStore } from './open-drill-store.ts'
 
 /**
- * A gateway for batches in a process of its own, which kills itself at a certain step. The first argument holds its settings as JSON.
- * Tells where it listens, begins its work with the first message or request, and tells its peak of memory when it is asked for `peak`.
+ * Gateway for batches in a separate process, which kills itself at a configured step. The first argument contains its settings as
+ * JSON. It sends its address, starts its work with the first message or request, and sends its peak of memory in reply to `peak`.
  */
 const settings = JSON.parse(process.argv[2] ?? '{}') as BatchServerSettings
 const { key, account, dies, offsetMs } = settings
@@ -24,7 +24,7 @@ const gateway = createGateway({
   taskPollIntervalMs: 20,
   store: dying(openDrillStore(settings.store).store),
   keys: [{ key, account }],
-  // What a killed process had leased is free by now.
+  // Leases of a killed process have expired by now.
   clock: { now: () => Date.now() + offsetMs, schedule: systemClock.schedule },
 })
 

@@ -5,7 +5,7 @@ import { type AnsweredCall, type Piece, usageBeforeText, wholeUsage } from './ex
 import { dialectOf, FALLING_MODEL, FALLING_UPSTREAM, formOf } from './exit-forms.ts'
 import type { ExitPlan } from './exit-plan.ts'
 
-/** What a vendor bills for one call. */
+/** Vendor's bill for one call. */
 export interface VendorBill {
   readonly model: string
   readonly usage: Usage
@@ -16,7 +16,7 @@ export interface VendorBill {
 /** A stand-in for all vendors that counts what it would bill, by its own tokens. */
 export interface BillingVendor {
   readonly origin: string
-  /** What it bills for the calls of a plan. */
+  /** Returns the vendor's bills for the calls of a plan. */
   billsOf(plan: ExitPlan): readonly VendorBill[]
   /** How many calls of a plan it bills anything for. */
   billedCallsOf(plan: ExitPlan): number
@@ -160,7 +160,7 @@ class VendorAnswer {
     this.#response.end(`data: ${JSON.stringify(report)}\n\ndata: ${JSON.stringify(error)}\n\n`)
   }
 
-  /** Begun, and not sent in time: a whole answer is made all the same, a stream is not made further once nobody reads it. */
+  /** The call has begun but is not answered in time: a whole answer is still generated, but a stream stops once nobody reads it. */
   #comeLate(): void {
     const isWhole = !this.#plan.isStream || this.#isMadeAnyway
     this.#bill(isWhole ? wholeUsage(this.#pieces) : usageBeforeText(this.#pieces))
@@ -210,7 +210,7 @@ class VendorAnswer {
     this.#own.isReported = this.#call.isReported && !this.#isClosed
   }
 
-  /** Bills pictures, which are made whether anybody waits or not, unless the vendor itself breaks them off. */
+  /** Bills images, which are generated whether anybody waits or not, unless the vendor itself breaks off. */
   #billAll(cutAfter: number): void {
     let end = 0
     for (const { text, usage } of this.#pieces) {

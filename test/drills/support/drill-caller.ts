@@ -12,9 +12,9 @@ export class DrillCaller implements GatewayRequest, ByteSink {
   #onClose: (() => void) | undefined
   #ended = false
   closed = false
-  /** Of the answer; undefined when there was none. */
+  /** Status of the answer; `undefined` if there was none. */
   status: number | undefined
-  /** Of the answer: names and values by turns. */
+  /** Headers of the answer: alternating names and values. */
   headers: readonly string[] = []
   text = ''
   /** How the answer ended: cleanly, or cut so that it does not look whole. */

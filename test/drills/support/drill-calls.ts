@@ -7,7 +7,7 @@ import type { VendorFault } from './vendor-faults.ts'
 
 /** One call of a drill. */
 export interface DrillCall {
-  /** Its number, which comes back in its answer. */
+  /** Number of the call, which its answer contains. */
   readonly call: number
   readonly form: CallForm
   /** Ends the model's id: `chat-…`, `embeddings-…`, `image-…`. */
@@ -15,7 +15,7 @@ export interface DrillCall {
   readonly fault: VendorFault | undefined
 }
 
-/** What came of it. `wrong`: an answer that nobody should get, with the reason. */
+/** Result of a call. `wrong` marks an answer that nobody should get, with the reason. */
 export interface DrillAnswer {
   readonly outcome: Outcome | { readonly kind: 'wrong'; readonly why: string }
   readonly requestId: string
@@ -99,7 +99,7 @@ function outcomeOf(drillCall: DrillCall, status: number, text: string): DrillAns
   }
 }
 
-/** Undefined: it is neither whole nor ended by an error event. */
+/** Returns `undefined` if the stream is neither whole nor ended by an error event. */
 function streamOutcome({ call }: DrillCall, text: string): Outcome | undefined {
   const events = text
     .trimEnd()

@@ -7,7 +7,7 @@ import type { ConcurrencyLimiter, RateLimiter } from '../../../src/stores/rate-l
 import type { Resolution } from '../../../src/stores/resolution.ts'
 import type { StageGate } from './stage-gate.ts'
 
-/** Drivers in memory that pass through the gate before they act, and count what the gateway took and gave back. */
+/** Drivers in memory that pass through the gate before they act, and count the gateway's reservations and releases. */
 export interface DrillDrivers {
   readonly store: GatewayStore
   readonly concurrencyLimiter: ConcurrencyLimiter

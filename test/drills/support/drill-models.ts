@@ -16,7 +16,7 @@ const PRICES = {
   ],
 } as const
 
-/** What the vendors' whole answers cost by {@link drillPrices}, in nano-dollars. */
+/** Costs of the vendors' whole answers by {@link drillPrices}, in nano-dollars. */
 export const WHOLE_COSTS = { chat: 30_000n, stream: 30_000n, embeddings: 200n, image: 650_000n } as const
 
 /** A model of each kind with these vendors behind it, asked in this order: `chat-…`, `embeddings-…`, `image-…`. */
@@ -32,7 +32,7 @@ export function drillModels(route: string, vendors: readonly string[]): ModelDef
   }))
 }
 
-/** Their prices. */
+/** Prices of the models. */
 export function drillPrices(routes: readonly string[]): PriceFile {
   const rows = routes.flatMap((route) =>
     Object.entries(PRICES).flatMap(([name, meters]) =>

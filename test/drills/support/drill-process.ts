@@ -4,7 +4,7 @@ import { bundledPrograms } from '../../support/bundled-programs.ts'
 
 /** A program in a process of its own. */
 export interface DrillProcess<Ready, Answer> {
-  /** What it said first. */
+  /** First message of the process. */
   readonly ready: Ready
   /** Asks it something, one question at a time. */
   ask(question: unknown): Promise<Answer>
@@ -13,7 +13,7 @@ export interface DrillProcess<Ready, Answer> {
 }
 
 /**
- * Bundles programs of this folder once for a test file, and starts them as often as asked. What still runs is killed at the end.
+ * Bundles programs of this folder once for a test file, and starts them on request. Processes that still run are killed at the end.
  * @param names Files without their ending.
  * @param nodeOptions Options of Node for the processes.
  */

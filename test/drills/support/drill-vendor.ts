@@ -11,7 +11,7 @@ import type { Stage, StageGate } from './stage-gate.ts'
 
 const USAGE = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 }
 
-/** What a call of these drills is charged for when the vendor's report arrived: 9 and 3 tokens. */
+/** Tokens that a call of these drills is charged for if the vendor's report arrived: 9 and 3. */
 export const REPORTED_TOKENS = USAGE.total_tokens
 
 const WHOLE_PIECES = pieces(

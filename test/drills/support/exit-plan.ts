@@ -12,7 +12,7 @@ export type ExitKind =
   | 'fallback'
   | 'replay'
 
-/** What a host may say about callers who leave; undefined: nothing. */
+/** Host's policy for disconnected callers, or `undefined` for the default. */
 export type ExitPolicy = 'cancel' | 'drain' | undefined
 
 /** How the first model of a fallback fails. */
@@ -49,7 +49,7 @@ export interface ExitPlan {
   /** Length of a recording. */
   readonly seconds: number
   readonly tier: ExitTier | undefined
-  /** Part of the answer after which the caller leaves or the vendor cuts. */
+  /** Part of the answer after which the caller disconnects or the vendor cuts. */
   readonly at: number
   readonly firstFailure: FirstFailure
   readonly lateness: Lateness
@@ -98,7 +98,7 @@ const TIERS: readonly ExitTier[] = [
   { requested: undefined, used: 'priority' },
 ]
 
-/** So many calls, the same ones for the same seed. */
+/** Plans `count` calls; the same seed gives the same calls. */
 export function planExits(count: number, seed: number): ExitPlan[] {
   const random = seededNumbers(seed)
   const upTo = (most: number): number => Math.floor(random() * most)

@@ -5,7 +5,7 @@ import type { VendorFault } from './vendor-faults.ts'
 /** Anything that can go wrong at a vendor. */
 export type Fault = VendorFault | ConnectionFault
 
-/** What a caller gets. `broken`: a stream that had begun, and ends with an error event of this code. */
+/** Caller's result. `broken` is a started stream that ends with an error event of this code. */
 export type Outcome =
   | { readonly kind: 'whole' }
   | { readonly kind: 'refused'; readonly status: number; readonly code: string; readonly type: string }
@@ -17,12 +17,12 @@ const TIMEOUT = refused(504, 'upstream_timeout', 'server_error')
 const INVALID = refused(502, 'upstream_invalid_response', 'server_error')
 const BUSY = refused(429, 'Throttling.RateQuota', 'rate_limit_error')
 
-/** What the rules say of a fault (docs/errors.md, "Vendor failures"). */
+/** Rule of a fault (docs/errors.md, "Vendor failures"). */
 interface Rule {
   readonly outcome: Outcome
-  /** Of a stream, where its content had begun. */
+  /** Result of a stream whose content had begun. */
   readonly inStream?: Outcome
-  /** May another vendor answer instead? `unless paid`: not of pictures, because the first may be drawing already. */
+  /** Whether another vendor may answer instead. `unless paid` excludes images, because the first vendor may already be generating them. */
   readonly elsewhere: 'always' | 'unless paid' | 'never'
 }
 
@@ -58,7 +58,7 @@ const RULES: Readonly<Record<Fault, Rule>> = {
   redirect: { outcome: INVALID, elsewhere: 'unless paid' },
 }
 
-/** What a call must come to that meets a fault; `hasSecond`: a healthy vendor stands behind the one with the fault. */
+/** Returns the expected result of a call with a fault. `hasSecond` means that a healthy vendor follows the faulty one. */
 export function expectedOutcome(fault: Fault | undefined, form: CallForm, hasSecond: boolean): Outcome {
   if (fault === undefined) return WHOLE
   const { outcome, inStream, elsewhere } = RULES[fault]

@@ -19,16 +19,16 @@ export interface Mix {
   readonly name: string
   /** Stands a healthy vendor behind each one that has faults? */
   readonly hasSecond: boolean
-  /** Of the calls. */
+  /** Share of the calls with a fault. */
   readonly faultShare: number
 }
 
-/** A call and what waits for it. */
+/** Call with its planned faults. */
 export interface PlannedCall extends DrillCall {
   readonly connectionFault: ConnectionFault | undefined
 }
 
-/** Does anything go wrong for this call at the vendor that is asked first? */
+/** Whether a fault affects this call at the first vendor. */
 export function hasFault({ fault, connectionFault }: PlannedCall): boolean {
   return fault !== undefined || connectionFault !== undefined
 }
@@ -37,7 +37,7 @@ export function hasFault({ fault, connectionFault }: PlannedCall): boolean {
 export interface MixVendors {
   readonly faulty: FaultVendor
   readonly healthy: FaultVendor
-  /** In the order of {@link CONNECTION_FAULTS}. */
+  /** Unreachable vendors, in the order of {@link CONNECTION_FAULTS}. */
   readonly unreachable: readonly FaultVendor[]
 }
 
@@ -70,7 +70,10 @@ export function gatewayFor({ hasSecond }: Mix, { faulty, healthy, unreachable }:
   }
 }
 
-/** What a planned call must come to. `struck`: the calls that met their fault; one whose vendor was ejected meets none. */
+/**
+ * Returns the expected result of a planned call. `struck` contains the calls that met their fault; a call whose vendor was ejected
+ * meets none.
+ */
 export function plannedOutcome({ hasSecond }: Mix, planned: PlannedCall, struck: ReadonlySet<number>): Outcome {
   const met = planned.connectionFault ?? (struck.has(planned.call) ? planned.fault : undefined)
   return expectedOutcome(met, planned.form, hasSecond)

@@ -27,7 +27,7 @@ export interface FaultVendor {
   close(): Promise<void>
 }
 
-/** What a prompt says: the number of the call, and the fault that strikes it at a vendor that has faults. */
+/** Builds a prompt with the number of the call, and the fault that affects it at a faulty vendor. */
 export function promptOf(call: number, fault: VendorFault | undefined): string {
   return `call ${call}, fault ${fault ?? 'none'};`
 }

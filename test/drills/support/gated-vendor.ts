@@ -23,7 +23,7 @@ const ANSWER = JSON.stringify({
   usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
 })
 
-/** What one of its answers costs at the prices of `chat-relayed`, in nano-dollars: 9 and 3 tokens. */
+/** Cost of one of its answers at the prices of `chat-relayed`, in nano-dollars: 9 and 3 tokens. */
 export const GATED_ANSWER_COST = 9n * 1000n + 3n * 4000n
 
 export async function gatedVendor(): Promise<GatedVendor> {

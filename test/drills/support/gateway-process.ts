@@ -1,16 +1,16 @@
 import type { Timeouts } from '../../../src/pipeline/pipeline-context.ts'
 
-/** What a gateway of a drill is told. */
+/** Settings of a gateway in a drill. */
 export interface GatewaySettings {
   readonly vendors: readonly { readonly id: string; readonly origin: string }[]
   /** Makes one model of each kind for each route: `chat-<name>`, `embeddings-<name>`, `image-<name>`. */
   readonly routes: readonly { readonly name: string; readonly vendors: readonly string[] }[]
   readonly timeouts: Timeouts
-  /** Of the server; absent: Node's own. */
+  /** Request timeout of the server. Defaults to Node's own. */
   readonly requestTimeoutMs?: number
 }
 
-/** What it holds at one moment, after garbage collection. Money in nano-dollars. */
+/** Measurements of the process after garbage collection. Money in nano-dollars. */
 export interface GatewayMeasures {
   /** Objects, and buffers outside the heap. */
   readonly heapBytes: number
@@ -26,7 +26,7 @@ export interface GatewayMeasures {
   readonly held: string
   /** Sum of all entries. */
   readonly journal: string
-  /** Sum of all bills that the host was told of. */
+  /** Sum of all charges that were reported to the host. */
   readonly charged: string
   /** How often requests ended in each way: endpoint, ending, status, code. */
   readonly endings: Readonly<Record<string, number>>

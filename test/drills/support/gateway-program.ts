@@ -10,8 +10,8 @@ import { drillModels, drillPrices } from './drill-models.ts'
 import type { GatewayMeasures, GatewaySettings } from './gateway-process.ts'
 
 /**
- * A gateway in a process of its own. The first argument holds its settings as JSON. Tells its parent where it listens, and on
- * request what it holds.
+ * Gateway in a separate process. The first argument contains its settings as JSON. It sends its address to its parent, and its
+ * measurements on request.
  */
 const { vendors, routes, timeouts, requestTimeoutMs } = JSON.parse(process.argv[2] ?? '{}') as GatewaySettings
 
@@ -49,7 +49,7 @@ server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {
 })
 
 async function measures(): Promise<GatewayMeasures> {
-  // What finished calls leave to later turns is let go first.
+  // Objects that finished calls leave for later turns are released first.
   for (let turn = 0; turn < 3; turn++) {
     await new Promise((resolve) => setImmediate(resolve))
     globalThis.gc?.()

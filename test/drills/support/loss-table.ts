@@ -1,14 +1,14 @@
 import { formatDollars } from '../../../src/core/money.ts'
 import type { ExitPlan } from './exit-plan.ts'
 
-/** What became of one call, in nano-dollars. */
+/** Result of one call, in nano-dollars. */
 export interface ExitResult {
   readonly plan: ExitPlan
   readonly account: string
-  /** What the vendors bill for it. */
+  /** Vendors' bill for the call. */
   readonly billed: bigint
   readonly charged: bigint
-  /** What `unbilled-usage` tells the operator of it, to be claimed back from the vendor. */
+  /** Amount that `unbilled-usage` reports to the operator, who can claim it back from the vendor. */
   readonly told: bigint
   /** Calls that the vendors bill and that were neither charged nor told. */
   readonly untoldCalls: number
@@ -25,7 +25,7 @@ interface Row {
   told: bigint
   /** Billed, neither charged nor told. Below zero: more was charged than billed. */
   lost: bigint
-  /** The same of those calls only that lost something. */
+  /** Loss of only those calls that lost something. */
   lostAlone: bigint
   /** Billed and not charged, told or not, of those calls only that were charged less than was billed. */
   unpaidAlone: bigint
@@ -36,7 +36,7 @@ interface Row {
   untoldCalls: number
 }
 
-/** What is told of a call counts up to what it lost, so that no estimate pays for the loss of another call. */
+/** The report of a call counts up to its loss, so that no estimate pays for the loss of another call. */
 function lossOf({ billed, charged, told }: ExitResult): bigint {
   const unpaid = billed - charged
   if (unpaid <= 0n) return unpaid
@@ -52,7 +52,7 @@ export interface LossTable {
   readonly accounts: readonly AccountLoss[]
 }
 
-/** What calls of one account lost: in sum, and billed but not charged. */
+/** Loss of the calls of one account: in total, and billed but not charged. */
 interface AccountLoss {
   readonly account: string
   readonly lost: bigint

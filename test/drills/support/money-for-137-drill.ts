@@ -33,8 +33,8 @@ function useVendor(): void {
 }
 
 /**
- * Sends all requests at once. The vendor answers only when each of them either has its answer or stands at the vendor:
- * whatever an answer gives back would otherwise pay for another request, and 137 would not be the right number.
+ * Sends all requests at the same time. The vendor answers only when each request is answered or waits at the vendor: otherwise money
+ * released by an answer would pay for another request, and 137 would not be the right number.
  */
 async function sendAll(
   urls: readonly string[],

@@ -118,7 +118,7 @@ async function nativeBatchKills(store: DrillStore): Promise<void> {
   await expectBooksAgree(opened.store, account)
   expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
   expect(vendor.calls.filter((call) => call === 'POST /v1/chat/completions').length).toBe(0)
-  // What was uploaded for nothing is deleted by the vendor's own clock.
+  // The vendor's own clock deletes unused uploads.
   expect(vendor.files.size).toBe(isLong ? 1 : 0)
   await last.end('SIGKILL')
   await opened.store.close()

@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000
 /** How long a test may take. */
 export const RESPONSES_KILLS_TIMEOUT = { timeout: isLong ? 600_000 : 120_000 }
 
-/** What a gateway for responses is told. */
+/** Settings of a gateway for responses. */
 export interface ResponsesServerSettings {
   readonly store: DrillStore
   readonly vendorOrigin: string
@@ -105,7 +105,7 @@ async function followUps(store: DrillStore): Promise<void> {
   await opened.release()
 }
 
-/** Submits everything while the gateway is killed again and again; gives the ids that callers got. */
+/** Submits everything while the gateway is killed repeatedly, and returns the ids that callers got. */
 async function submitUnderFire(settings: ResponsesServerSettings): Promise<readonly string[]> {
   const ids: string[] = []
   let server: Promise<Server> = start('responses-server', settings)
@@ -123,7 +123,8 @@ async function submitUnderFire(settings: ResponsesServerSettings): Promise<reado
         if (answer.status === 200) ids.push(answer.id)
         if (answer.status !== 0) break
       }
-      // Not those with an answer: a request whose gateway was killed may find its key taken, and more of them do on a slow machine.
+      // Requests with an answer do not count: if its gateway was killed, a request may find its key taken, and on a slow machine this
+      // happens more often.
       ended += 1
       if (kills < KILLS && ended >= ((kills + 1) * ANSWERS) / (KILLS + 1)) {
         kills += 1
@@ -190,7 +191,7 @@ async function background(store: DrillStore): Promise<void> {
   expect(new Set(ids).size).toBe(ids.length)
   expect(ended).toHaveLength(ANSWERS)
   expect(ended.filter(({ state }) => state !== 'completed')).toEqual([])
-  // What was under way at a kill was run again.
+  // Work in flight at a kill was run again.
   expect(ended.some(({ details }) => details.polls > 1)).toBe(true)
   expect(responses.map(({ status }) => status)).toEqual(ids.map(() => 'completed'))
   // Every answer was charged once, whatever was run again, and nothing is held.

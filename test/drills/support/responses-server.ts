@@ -7,7 +7,7 @@ import { testPrices } from '../../support/test-prices.ts'
 import { openDrillStore } from './open-drill-store.ts'
 import type { ResponsesServerSettings } from './responses-kills-drill.ts'
 
-/** A gateway for responses in a process of its own. The first argument holds its settings as JSON. Tells where it listens. */
+/** Gateway for responses in a separate process. The first argument contains its settings as JSON. It sends its address to its parent. */
 const settings = JSON.parse(process.argv[2] ?? '{}') as ResponsesServerSettings
 const { key, account, credit } = settings
 const opened = openDrillStore(settings.store)

@@ -6,7 +6,7 @@ export interface RightAnswer {
   readonly form: CallForm
   /** Value of `content-type`. */
   readonly type: string
-  /** Of a stream: whole events, with the first content among them. */
+  /** Whole events of a stream, including the first content. */
   readonly first: string
   readonly second: string
 }

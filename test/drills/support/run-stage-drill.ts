@@ -18,9 +18,9 @@ export interface StageDrill {
   readonly disconnect?: DisconnectPolicies
 }
 
-/** What is left when the request is over. Amounts in nano-dollars. */
+/** State after the request. Amounts in nano-dollars. */
 export interface StageReport {
-  /** Undefined: no answer. */
+  /** Status, or `undefined` without an answer. */
   readonly status: number | undefined
   readonly text: string
   readonly ending: 'clean' | 'cut' | undefined

@@ -2,13 +2,13 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
 import { TEST_KEY } from '../../support/start-gateway.ts'
 
-/** What the slow callers are told, one after another. */
+/** Commands to the slow callers. */
 export type SlowCallersOrder =
   | { readonly order: 'open'; readonly url: string; readonly readers: number; readonly writers: number }
   | { readonly order: 'measure' }
   | { readonly order: 'leave' }
 
-/** What they say at each moment. */
+/** Measurements of the slow callers. */
 export interface SlowCallersMeasures {
   /** Readers whose answer has begun. */
   readonly begun: number

@@ -21,7 +21,7 @@ export type Stage =
   | 'answer bytes'
   | 'answer end'
 
-/** What goes wrong there. */
+/** Fault at a stage. */
 export type StageFault = 'a throw' | 'a time-out' | 'a leaving caller'
 
 /** How long a driver of these drills waits before it gives up by itself. */
@@ -33,7 +33,7 @@ export class StageGate {
   readonly #stage: Stage
   readonly #fault: StageFault
   #hasStruck = false
-  /** What leaving means is known only once the request is there. */
+  /** Set once the request exists, because only then can its caller disconnect. */
   leave: () => void = () => undefined
 
   constructor(clock: FakeClock, stage: Stage, fault: StageFault) {
@@ -59,7 +59,7 @@ export class StageGate {
     }
   }
 
-  /** Asked wherever a stage cannot wait. True when time is over there. */
+  /** Called in stages that cannot wait. Returns true if the time has expired there. */
   pass(stage: Stage): boolean {
     const fault = this.#strike(stage)
     if (fault === 'a leaving caller') this.leave()

@@ -36,7 +36,7 @@ const BEFORE_RESET_MS = 30
 /** Far below the time after which silence is a fault, so that only the time for the request as a whole ends it. */
 const BYTE_EVERY_MS = 100
 
-/** What each fault does with a connection on which a request has arrived. */
+/** Action of each fault on a connection with a request. */
 export const STRIKES: ReadonlyMap<VendorFault, Strike> = new Map<VendorFault, Strike>([
   ['hang before the headers', () => undefined],
   ['hang after the headers', (socket, answer) => socket.write(headOf(answer))],

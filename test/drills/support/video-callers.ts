@@ -2,10 +2,10 @@ import type { VideoProcess } from './video-processes.ts'
 
 const PATH = '/v1/videos/generations'
 
-/** What became of a video that a caller wanted. */
+/** State of a video that a caller requested. */
 export interface WantedVideo {
   readonly prompt: string
-  /** Undefined: its submission was cut off, and asking again only said that the first is still under way. */
+  /** Id of the task; `undefined` if its submission was cut off, and a retry only reported that the first is still in progress. */
   readonly taskId: string | undefined
 }
 
@@ -51,7 +51,7 @@ export class VideoCallers {
     }
   }
 
-  /** Undefined: the connection broke. */
+  /** Returns `undefined` if the connection broke. */
   async #post(url: string, prompt: string): Promise<{ status: number; text: string } | undefined> {
     try {
       const response = await fetch(`${url}${PATH}`, {

@@ -33,7 +33,7 @@ let receiver: WebhookReceiver
 let vendorOrigin: string
 let start: ReturnType<typeof videoProcesses>
 
-/** How often the vendor took each prompt. */
+/** Returns how often the vendor accepted each prompt. */
 function submissionsByPrompt(): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { method, body } of sandbox.requests) {
@@ -71,7 +71,7 @@ async function submitUnderFire(settings: VideoServerSettings): Promise<VideoCall
   return callers
 }
 
-/** What is left when a last gateway, whose clock is ahead of the others', has ended everything. */
+/** Ends everything with a last gateway whose clock is ahead, and returns the final state. */
 async function endEverything(settings: VideoServerSettings) {
   const { store, release } = openDrillStore(settings.store)
   // Two hours on, every lease of a process that was killed is over; a day on, nobody waits for anything.
@@ -155,7 +155,7 @@ async function drill(store: DrillStore): Promise<void> {
   expect(ended.length).toBe(TASKS)
   expect(made.filter(({ upstreamId, state }) => upstreamId !== undefined && state !== 'completed')).toEqual([])
   expect(lost.map(({ details }) => details.error?.code)).toEqual(lost.map(() => 'submission_unknown'))
-  // Only what was cut off between sending and noting is not known; no more than were under way at the kills.
+  // Only tasks that were cut off between sending and noting are unknown: at most those in flight at the kills.
   expect(lost.length).toBeLessThanOrEqual(KILLS * CALLERS)
   // Nothing was submitted twice, whatever the callers repeated and however many connections did not come about.
   expect([...submissions].filter(([, count]) => count > 1)).toEqual([])
@@ -165,7 +165,7 @@ async function drill(store: DrillStore): Promise<void> {
   expect(charges.every(({ amount }) => amount === -400_000_000n)).toBe(true)
   expect(account).toMatchObject({ balance: CREDIT - BigInt(completed.length) * 400_000_000n, held: 0n })
   expect(entries.reduce((sum, { amount }) => sum + amount, 0n)).toBe(account?.balance)
-  // Every end was told at least once, under one id.
+  // Every end was reported at least once, under one id.
   const idsByTask = new Map<string, Set<string>>()
   for (const { id, body } of receiver.messages) {
     const { data } = JSON.parse(body) as { data: { id: string } }

@@ -1,7 +1,7 @@
 import { type DrillProcess, drillPrograms } from './drill-process.ts'
 import type { DrillStore } from './open-drill-store.ts'
 
-/** What a gateway for videos is told. */
+/** Settings of a gateway for videos. */
 export interface VideoServerSettings {
   readonly store: DrillStore
   readonly vendorOrigin: string
@@ -12,18 +12,18 @@ export interface VideoServerSettings {
   readonly credit: string
   readonly webhookSecret: string
   readonly pollIntervalMs: number
-  /** Every so many-th connection for a submission does not come about; absent: all do. */
+  /** Interval of refused connections: every n-th connection for a submission fails. If omitted, none fails. */
   readonly refuseEvery?: number
 }
 
-/** What it answers when it is asked. */
+/** Reply to a query. */
 interface VideoMeasures {
   readonly residentBytes: number
   /** When it asked the vendor about tasks since the last time, Unix milliseconds. */
   readonly askedAtMs: readonly number[]
 }
 
-/** What it says to its parent. */
+/** Messages to the parent. */
 export type VideoServerWords = { readonly url: string } | VideoMeasures
 
 /** A gateway in a process of its own. */
@@ -35,7 +35,7 @@ export interface VideoProcess {
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void>
 }
 
-/** Bundles the gateway once for a test file, and starts it as often as asked. What still runs is killed at the end. */
+/** Bundles the gateway once for a test file, and starts it on request. Processes that still run are killed at the end. */
 export function videoProcesses(nodeOptions?: string): (settings: VideoServerSettings) => Promise<VideoProcess> {
   const start = drillPrograms(['video-server'], nodeOptions)
   return async (settings) => {

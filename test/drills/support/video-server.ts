@@ -11,10 +11,10 @@ import { openDrillStore } from './open-drill-store.ts'
 import type { VideoServerSettings, VideoServerWords } from './video-processes.ts'
 
 /**
- * A gateway for videos in a process of its own. The first argument holds its settings as JSON. Tells its parent where it
- * listens, and on request how much memory it takes and when it asked the vendor about tasks.
+ * Gateway for videos in a separate process. The first argument contains its settings as JSON. It sends its address to its parent, and
+ * on request its memory use and the times of its polls at the vendor.
  */
-// Compiling undici's parser anew once it has been used takes 30 MB for a moment, and on a busy machine long enough to be measured.
+// Recompiling undici's parser after its first use takes 30 MB for a moment, and on a busy machine long enough to be measured.
 for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag)
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as VideoServerSettings
@@ -22,7 +22,7 @@ const { key, account, credit } = settings
 const askedAtMs: number[] = []
 let submissions = 0
 
-/** The network, which refuses every n-th connection for a submission, and notes when the vendor is asked. */
+/** Network that refuses every n-th connection for a submission, and records when the vendor is called. */
 function drillTransport(): Transport {
   const network = undiciTransport()
   return {
@@ -63,7 +63,7 @@ function say(words: VideoServerWords): void {
 }
 
 process.on('message', () => {
-  // What the process needs is measured, not when the collector last had its turn on a busy machine.
+  // Measures the memory that the process needs, whenever the collector last ran on a busy machine.
   globalThis.gc?.()
   say({ residentBytes: process.memoryUsage.rss(), askedAtMs: askedAtMs.splice(0) })
 })

@@ -24,9 +24,9 @@ interface StartedExample {
 
 /** An example under way. */
 export interface RunningExample {
-  /** What it printed as `baseURL`. */
+  /** Printed `baseURL`. */
   readonly baseURL: string
-  /** What it printed as `apiKey`. */
+  /** Printed `apiKey`. */
   readonly apiKey: string
   /** Sends SIGTERM and waits for the end. */
   stop(): Promise<Ended>

@@ -11,7 +11,7 @@ import { fixtureEndpoint } from './fixture-endpoint.ts'
 import { runSuite, type SuiteReport } from './run-suite.ts'
 import { suiteNode } from './suite-node.ts'
 
-/** Scenarios that every server can be asked, whatever its tools are. */
+/** Scenarios that apply to every server, whatever its tools are. */
 const GENERIC = [
   'server-initialize',
   'ping',

@@ -6,14 +6,14 @@ import { suiteNode } from './suite-node.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-/** What the suite found out about one requirement. */
+/** Result of one requirement. */
 interface Check {
   readonly id: string
   readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'SKIPPED' | 'INFO'
   readonly errorMessage?: string
 }
 
-/** What the suite found out about a server, by scenario: the checks that failed, each with its reason. */
+/** Results of a server by scenario: the failed checks, each with its reason. */
 export type SuiteReport = ReadonlyMap<string, readonly string[]>
 
 /** Runs scenarios of the official conformance suite against a server, each in a process of its own; all of them when none is named. */
@@ -29,7 +29,7 @@ export async function runSuite(url: string, scenarios: readonly string[] = []): 
   }
 }
 
-/** The suite ends with 1 when a scenario failed, which its report tells better; any other end rejects. */
+/** Runs the suite. It exits with status 1 if a scenario failed, and its report contains the details. Any other exit rejects. */
 function run(node: string, args: readonly string[]): Promise<void> {
   const suite = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js')
   return new Promise((resolve, reject) => {

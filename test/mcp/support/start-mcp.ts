@@ -18,7 +18,7 @@ export interface StartedMcp extends StartedGateway {
   connect(connecting?: Connecting): Promise<Client>
 }
 
-/** What may be different from one test to the next. */
+/** Settings that may differ between tests. */
 export interface McpSettings {
   readonly gateway?: Partial<GatewayOptions>
   readonly sandbox?: SandboxOptions

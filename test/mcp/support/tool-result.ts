@@ -15,7 +15,7 @@ export interface Structured {
   readonly content: { readonly video_url: string }
 }
 
-/** What a test reads of a tool's result. */
+/** Parts of a tool's result that tests read. */
 export interface ToolResult {
   readonly isError: boolean
   readonly structured: Structured

@@ -24,12 +24,12 @@ export interface StandInAnswer {
   readonly stops?: boolean
 }
 
-/** A vendor of OpenAI's dialect behind a real socket, which answers as it is told and counts who asked. */
+/** Vendor of OpenAI's dialect on a real socket, with configurable answers, which counts its calls. */
 export interface StandInVendor {
   /** `http://127.0.0.1:…/v1` */
   readonly baseURL: string
   readonly calls: StandInCall[]
-  /** Calls whose caller left before the answer. */
+  /** Calls whose caller disconnected before the answer. */
   abandoned: number
   answer: (call: StandInCall) => StandInAnswer
   close(): Promise<void>

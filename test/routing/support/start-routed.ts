@@ -9,13 +9,13 @@ import { type StandInVendor, standInVendor } from './stand-in-vendor.ts'
 /** A gateway in front of stand-ins `one`, `two`, …. */
 export interface Routed extends StartedGateway {
   readonly stands: readonly StandInVendor[]
-  /** Asks so many times, one after another; gives the vendors that answered. */
+  /** Sends `times` requests, one after another, and returns the vendors that answered. */
   ask(times: number, body?: Record<string, unknown>): Promise<string[]>
 }
 
 const NAMES = ['one', 'two', 'three']
 
-/** What a test wants to be different. */
+/** Settings that differ in a test. */
 export interface RoutedOptions {
   /** Keys of each vendor; two vendors with one key each unless said otherwise. */
   readonly keys?: readonly (readonly string[])[]

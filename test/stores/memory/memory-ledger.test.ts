@@ -28,7 +28,7 @@ describe('memory ledger', () => {
     expect(ledger.account('account_1')).toMatchObject({ balance: 400n, held: 100n })
   })
 
-  it('sums old journal lines up in one, so that a busy account does not grow for ever', () => {
+  it('sums old journal lines up in one, so that a busy account does not grow indefinitely', () => {
     const ledger = memoryLedger({ maxJournalLines: 10, maxOutcomes: 10 })
     ledger.createAccount({ id: 'account_1' }, 1)
     ledger.credit({ creditId: 'credit_1', accountId: 'account_1', amount: 1_000_000n, description: 'start' }, 1)

@@ -10,7 +10,7 @@ function idsOf(entries: Iterable<{ readonly record: { readonly id: string } }>):
 }
 
 describe('a table of tasks', () => {
-  it('has every open task once among the open ones, whether or not a vendor is asked about it', () => {
+  it('lists every open task once among the open ones, whether or not a vendor is polled about it', () => {
     const table = new MemoryTaskTable()
     const states: TaskState[] = ['submitting', 'unknown', 'queued', 'in_progress', 'completed', 'failed', 'cancelled']
     for (const state of states)

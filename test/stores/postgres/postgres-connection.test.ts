@@ -58,7 +58,7 @@ describe('connection to PostgreSQL', () => {
     expect(await connection.run('SELECT 1')).toEqual([{ one: 1 }])
   })
 
-  test('throws a connection away whose server takes no changes any more, so that the next one finds the new primary', async () => {
+  test('closes a connection whose server accepts no more changes, so that the next one finds the new primary', async () => {
     const refused = serverError('25006')
     const { pool, client } = poolOf(async () => Promise.reject(refused))
     const connection = postgresConnection(pool, 1_000)

@@ -48,7 +48,7 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL that fails
   /** Each call of the vendor was charged once, what callers have was charged, and no money is held any more. */
   async function expectExactMoney(): Promise<void> {
     await load.end()
-    // What could not be settled is settled before it ends.
+    // Pending settlements are completed before it ends.
     await gateway.gateway.close({ drainMs: 20_000 })
     const { rows: charges } = await pool.query(`SELECT hold_id AS id FROM ${schema}.entries WHERE kind = 'charge'`)
     const { rows: sums } = await pool.query(`SELECT

@@ -75,7 +75,7 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     await expect(schemas.pool.query(again)).rejects.toThrow('entries_charged_once')
   })
 
-  test('of 100 racers on one hold one ends it; the sweep may be followed by one late settlement', async () => {
+  test('lets one of 100 racers end a hold; the sweep may be followed by one late settlement', async () => {
     await fund(store, 1_000n)
     await store.ledger.reserve(reservation({ amount: 400n, expiresAtMs: NOW_MS - 1 }), NOW_MS - 60_000)
     const race = [
@@ -89,7 +89,7 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     const { balance, held } = (await store.ledger.account('account_1'))!
     const sum = (await store.ledger.entries('account_1', 10)).reduce((total, { amount }) => total + amount, 0n)
     const won = race.map((_, racer) => wins.filter((isWon, index) => isWon && index % race.length === racer).length)
-    // Settled, voided, swept, or swept and then charged all the same.
+    // Settled, voided, swept, or swept and then still charged.
     const ends = [
       [1, 0, 0],
       [0, 1, 0],

@@ -12,7 +12,7 @@ import { blackHole } from './support/black-hole.ts'
 import { type ConnectedClient, REDIS_CLIENTS } from './support/redis-clients.ts'
 
 const server = await realServer('redis')
-// A busy machine is no outage: what is tested here is what the server decides.
+// Long enough for a busy machine, because this file tests decisions of the server.
 const DEADLINE_MS = 10_000
 const CHAT = '/v1/chat/completions'
 const BODY = chatBody('chat-relayed', 'a secret question', { temperature: 0 })
@@ -41,7 +41,7 @@ describe.skipIf(server.missing !== undefined).each(Object.keys(REDIS_CLIENTS))('
     return redisCache({ client: connected.client, prefix, deadlineMs: DEADLINE_MS, local: false, ...options })
   }
 
-  /** What the server keeps grows older: the same as if its clock had moved on. */
+  /** Ages the keys on the server, as if its clock had been advanced. */
   const clock = {
     now: () => Date.now(),
     async advance(milliseconds: number) {
@@ -100,7 +100,7 @@ describe.skipIf(server.missing !== undefined)('the cache on Redis', () => {
     expect(await ask(one)).toBe('miss')
     for (const clock of clocks) clock.advance(1_000)
     await expect.poll(() => one.gateway.cache.stats().writes).toBe(2)
-    // What the second had kept by itself is of the old generation.
+    // Entries that the second one stored locally belong to the old generation.
     expect(await ask(two)).toBe('hit')
     expect(two.sandbox.requests).toHaveLength(0)
     await Promise.all(gateways.map((started) => started.close()))
@@ -119,7 +119,7 @@ describe.skipIf(server.missing !== undefined)('the cache on Redis', () => {
     expect(places[2]).toBe('cache:key_1')
   })
 
-  it('that never answers fails no request, and costs one deadline', async () => {
+  it('fails no request if it never answers, and costs one deadline', async () => {
     const port = await freePort()
     const hole = await blackHole(port)
     const client = new Redis(`redis://127.0.0.1:${port}`, { lazyConnect: true, enableReadyCheck: false })

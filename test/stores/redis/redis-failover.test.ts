@@ -24,7 +24,7 @@ describe.skipIf(missingProgram('redis') !== undefined)('Redis that takes no chan
     return { server, operator }
   }
 
-  /** An address that leads to the server it is told: the name of the primary. */
+  /** Proxy address that leads to a configurable server, the primary. */
   async function nameOf(first: StartedRedis): Promise<{ url: string; lead(server: StartedRedis): void }> {
     let { port } = first
     const server = createServer((caller) => {

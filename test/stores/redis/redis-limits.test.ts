@@ -12,9 +12,9 @@ import { type ServerClock, serverClock } from './support/server-clock.ts'
 
 const runner = { describe, it, expect }
 const server = await realServer('redis')
-// A busy machine is no outage: what is tested here is what the server decides.
+// Long enough for a busy machine, because this file tests decisions of the server.
 const DEADLINE_MS = 10_000
-/** What the server says of the lifetime of a key that has none. */
+/** Server's reply for the lifetime of a key without one. */
 const WITHOUT_EXPIRY = -1
 const CALLERS = 8
 
@@ -85,7 +85,7 @@ describe.skipIf(server.missing !== undefined)('limits on Redis', () => {
     expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(997)
   })
 
-  it('goes by the clock of the server, so that callers with wrong clocks share a limit all the same', async () => {
+  it('uses the clock of the server, so that callers with wrong clocks still share a limit', async () => {
     const { rateLimiter } = freshLimits()
     const wrongClocks = [0, Date.now() - 86_400_000, Date.now(), Date.now() + 86_400_000]
 
@@ -179,7 +179,7 @@ function lease(leaseId: string, expiresAtMs: number) {
   return { bucket: `concurrency:${leaseId}`, leaseId, limit: 2, expiresAtMs }
 }
 
-/** What a cluster hashes of a key: what stands between the first opening brace and the first closing one behind it. */
+/** Part of a key that a cluster hashes: the text between the first opening brace and the first closing one after it. */
 function hashTag(key: string): string {
   const start = key.indexOf('{')
   return key.slice(start + 1, key.indexOf('}', start))

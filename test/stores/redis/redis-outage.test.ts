@@ -101,7 +101,7 @@ describe.skipIf(missingProgram('redis') !== undefined).concurrent.each(Object.ke
         const slow = { bucket: 'requests:key_1', amount: 90, perMinute: 100 }
         await limits.rateLimiter.take([slow], Date.now())
         await kill()
-        // What a client queues during the outage reaches the server afterwards: here of another bucket.
+        // Commands that a client queues during the outage reach the server afterwards. Here they concern another bucket.
         await limits.rateLimiter.take([{ ...slow, bucket: 'requests:key_2' }], Date.now())
         const meanwhile = await limits.rateLimiter.take([slow], Date.now())
 

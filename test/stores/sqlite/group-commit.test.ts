@@ -27,7 +27,7 @@ function heldGroup() {
   const insert = database.prepare('INSERT INTO numbers VALUES (?)')
   const count = database.prepare('SELECT count(*) AS rows FROM numbers')
   const flushes: Parameters<CommitLog['flush']>[0][] = []
-  /** What emptying the log says, one answer for each time; true when there is none left. */
+  /** Results of emptying the log, one per call; true if nothing is left. */
   const emptying: (boolean | Error)[] = []
   const empty = (): boolean => {
     const said = emptying.shift() ?? true

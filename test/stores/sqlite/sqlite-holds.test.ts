@@ -77,7 +77,7 @@ function claimedStep(given: ReserveArguments): Step {
   return (ledger) => ledger.reserve({ ...reservation(given), claim }, given[3])
 }
 
-/** What can be seen of a ledger's accounts, but for the numbers of journal lines. */
+/** Returns the visible state of a ledger's accounts, without the numbers of journal lines. */
 async function stateOf(ledger: Ledger): Promise<unknown> {
   return Promise.all(
     ACCOUNTS.map(async (accountId) => {
@@ -186,7 +186,7 @@ for (const engine of testEngines) {
       })
     })
 
-    it('takes the balance anew for every group, since other processes spend from it too', async () => {
+    it('reads the balance again for every group, since other processes spend from it too', async () => {
       await withStore(async ({ ledger }, _database, path) => {
         const reserve = (holdId: string) => reserveStep([holdId, 'account_1', 400n, NOW_MS])
         expect(await reserve('hold_1')(ledger)).toEqual({ status: 'held' })

@@ -9,7 +9,7 @@ import { defaultEngine } from './support/sqlite-engines.ts'
 const NOW_MS = EXAMPLE_NOW_MS
 const place = { createdAtMs: NOW_MS, id: 'x' }
 
-/** What is asked, and the one index that leads to its rows in their order. */
+/** Queries, and the only index that leads to their rows in order. */
 const QUESTIONS: readonly (readonly [title: string, index: string, ask: (store: Required<GatewayStore>) => unknown])[] =
   [
     ['tasks that ended long ago', 'ended_tasks', ({ tasks }) => tasks.purge({ changedUntilMs: NOW_MS, limit: 10 })],
@@ -116,7 +116,7 @@ async function* pieces(count: number): AsyncGenerator<Uint8Array> {
   for (let index = 0; index < count; index++) yield new Uint8Array(BLOB_ROW_BYTES)
 }
 
-/** Tells each statement that is run. */
+/** Calls `note` with each statement that is run. */
 function noted(database: SqliteDatabase, note: (sql: string) => unknown): SqliteDatabase {
   return {
     exec: (sql) => database.exec(sql),

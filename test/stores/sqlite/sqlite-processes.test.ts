@@ -101,7 +101,7 @@ describe('sqlite store shared by processes', () => {
 
     expect(acknowledged.length).toBeGreaterThanOrEqual(acknowledgements)
     expect(again.filter(({ resolved }) => !resolved)).toEqual([])
-    // What was written but not acknowledged any more is still held, and still adds up.
+    // Reservations that were written but not acknowledged are still held, and still add up.
     expect((account?.balance ?? 0n) + (account?.held ?? 0n)).toBe(10_000_000n)
     await store.close()
   })

@@ -25,7 +25,7 @@ export type BookOperation =
 const ids = fc.integer({ min: 1, max: 10 })
 const amount = (max: bigint) => fc.bigInt({ min: 1n, max })
 
-/** Random histories of at most so many steps. */
+/** Random histories of at most `maxLength` steps. */
 export function bookHistories(maxLength: number): fc.Arbitrary<BookOperation[]> {
   const settle = fc.record({ kind: fc.constant('settle' as const), id: ids, amount: fc.bigInt({ min: 0n, max: 900n }) })
   const bill: fc.Arbitrary<BookOperation> = fc.record({
@@ -77,7 +77,7 @@ async function linesOf(ledger: Ledger): Promise<readonly LedgerEntry[]> {
   return ledger.lines({ ...range, order: 'oldest', limit: 10_000 })
 }
 
-/** Runs one step; gives what it says, or the name of its error. */
+/** Runs one step, and returns its result, or the name of its error. */
 async function run(ledger: Ledger, operation: BookOperation, nowMs: number): Promise<unknown> {
   try {
     return await apply(ledger, operation, nowMs)
@@ -124,7 +124,7 @@ async function apply(ledger: Ledger, operation: BookOperation, nowMs: number): P
   }
 }
 
-/** What holds at all times, whatever was done. */
+/** Checks invariants that hold after any operation. */
 export async function expectExactBooks(ledger: Ledger): Promise<void> {
   const account = (await ledger.account(ACCOUNT_ID))!
   const lines = await linesOf(ledger)

@@ -4,7 +4,7 @@ import { type Ledger, lesserOf } from '../../../src/stores/ledger.ts'
 
 const ACCOUNT_ID = 'account_1'
 const START_MS = 1_000
-/** Of the keys that a limited reservation uses: `key_2`. */
+/** Cap of the keys that a limited reservation uses: `key_2`. */
 const CAP = { amount: 4n * 10n ** 12n, period: 'month' } as const
 
 /** One step of a random history. */
@@ -25,7 +25,7 @@ export type LedgerOperation =
 const ids = fc.integer({ min: 1, max: 12 })
 const amounts = fc.bigInt({ min: 0n, max: 10n ** 12n })
 
-/** Random histories of exactly so many steps, or of at most so many. */
+/** Random histories of an exact or a maximum number of steps. */
 export function ledgerHistories(length: { readonly maxLength: number; readonly minLength?: number }) {
   return fc.array(
     fc.oneof<fc.Arbitrary<LedgerOperation>[]>(
@@ -129,14 +129,14 @@ class LedgerModel {
     this.repay()
   }
 
-  /** What is owed is charged as soon as there is money. */
+  /** Charges owed money as soon as there is a balance. */
   repay(): void {
     const paid = lesserOf(this.owed, this.balance)
     this.owed -= paid
     this.charged += paid
   }
 
-  /** Which of several overdue holds go first is not promised; how many is. */
+  /** The order of overdue holds is not guaranteed, but their number is. */
   overdue(nowMs: number): number[] {
     return [...this.open].filter(([, hold]) => hold.expiresAtMs <= nowMs).map(([id]) => id)
   }

@@ -63,7 +63,7 @@ export async function expectToldAgain(store: Pick<GatewayStore, 'ledger' | 'keys
     ['credit_limit 80', 'credit_limit 100'],
   ])
   expect(again.map(({ earlier }) => chargeOf(earlier))).toEqual(charges)
-  // Of what the balance was then, nothing is known any more.
+  // The balance at that time is no longer known.
   expect(credited.map(({ earlier }) => earlier?.crossings ?? [])).toEqual(
     charges.map(({ crossings = [] }) => crossings.filter(({ of }) => of !== 'balance')),
   )

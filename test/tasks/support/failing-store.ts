@@ -2,7 +2,7 @@ import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import type { TaskChange } from '../../../src/stores/task-store.ts'
 
-/** A moment in a task's life at which the store is asked for something. */
+/** Moment in a task's life at which the store is called. */
 export type Moment =
   | 'hold the money'
   | 'look for webhook secrets'
@@ -18,7 +18,7 @@ export type Moment =
 /** How a store fails. `refuse`: nothing is done. `forget`: it is done, and the answer is lost. */
 export type StoreFault = 'refuse' | 'forget'
 
-/** A store that fails so many times at one moment. */
+/** Store that fails a number of times at one moment. */
 export class FailingStore {
   readonly inner = memoryStore()
   readonly store: GatewayStore

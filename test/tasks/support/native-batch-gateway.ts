@@ -94,7 +94,7 @@ export class FastClock extends AdvancedClock {
   }
 }
 
-/** One whose timers a test can stop, as those of a process that has nothing to do. */
+/** Clock whose timers a test can stop, like those of an idle process. */
 export class StoppedClock extends AdvancedClock {
   isStopped = false
 
@@ -119,16 +119,16 @@ export async function contentOf(client: OpenAI, id: string | null | undefined): 
     .map((each) => JSON.parse(each) as OutputLine)
 }
 
-/** What is told of requests that nobody is charged for. */
+/** Reports of requests that nobody is charged for. */
 export const unbilled = ({ events }: StartedGateway): object[] =>
   events.flatMap((event) =>
     event.type === 'unbilled-usage' ? [{ ...event.usage, isEstimated: event.isEstimated }] : [],
   )
 
-/** Of a request of which nothing is known. */
+/** Report of a request about which nothing is known. */
 export const AS_HELD = { inputTokens: expect.any(Number), outputTokens: 50, isEstimated: true }
 
-/** What a store does not take, as long as these say so. */
+/** Changes that a store rejects while these functions return true. */
 export interface Faults {
   /** The outcome of a request. */
   readonly outcome?: () => boolean

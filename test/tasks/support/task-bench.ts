@@ -17,7 +17,7 @@ import { testPrices } from '../../support/test-prices.ts'
 
 export const VIDEOS = '/v1/videos/generations'
 
-/** What the test account has at first, in nano-dollars. */
+/** Initial balance of the test account, in nano-dollars. */
 export const CREDIT = 100_000_000_000n
 
 /** The operator's key at the vendor. */
@@ -36,23 +36,23 @@ export interface TaskBench {
   readonly sandbox: Sandbox
   readonly events: readonly GatewayEvent[]
   readonly gateway: Gateway
-  /** Submits a video of four seconds in 720p; gives the answer, whatever it is. */
+  /** Submits a video of four seconds in 720p, and returns the answer, whatever it is. */
   post(prompt: string, options?: PostOptions): Promise<Response>
-  /** Submits one that must be taken; gives its id. */
+  /** Submits a video that must be accepted, and returns its id. */
   submit(prompt: string, options?: PostOptions): Promise<string>
   /** The record as its owner reads it. */
   read(id: string): Promise<Record<string, unknown>>
   list(query?: string): Promise<Response>
   cancel(id: string): Promise<Response>
-  /** The task as the store has it. */
+  /** Returns the task in the store. */
   task(id: string): Promise<TaskRecord>
   /** Moves the clock on, in steps, and lets everything happen that falls due. */
   pass(durationMs: number, stepMs?: number): Promise<void>
   /** Lets everything happen that is due now. */
   settle(): Promise<void>
-  /** The gateway's clock shows an earlier time from now on. What was scheduled falls due as before. */
+  /** Sets the gateway's clock back. Scheduled work is still due after the same delay. */
   setClockBack(durationMs: number): void
-  /** How often the vendor was asked about tasks. */
+  /** Returns how often the vendor was polled about tasks. */
   polls(): number
   account(): Promise<{ balance: bigint; held: bigint }>
   /** Starts another gateway on the same store, clock and vendor, in place of this one, which goes on unless it is closed. */
@@ -60,14 +60,14 @@ export interface TaskBench {
   close(): Promise<void>
 }
 
-/** Fields of a submission beside the prompt, and the caller. */
+/** Fields of a submission other than the prompt, and the caller. */
 export interface PostOptions {
   readonly fields?: Readonly<Record<string, unknown>>
   readonly headers?: Readonly<Record<string, string>>
   readonly apiKey?: string
 }
 
-/** What benches on one store share. */
+/** Parts that benches on one store share. */
 interface Shared {
   readonly clock: FakeClock
   readonly store: GatewayStore

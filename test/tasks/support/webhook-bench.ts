@@ -15,7 +15,7 @@ export const TASK = 'task_one'
 
 /** Options of a deliverer's gateway. */
 export interface BenchOptions extends Partial<GatewayOptions> {
-  /** Is there a secret for accounts without their own? Default true. */
+  /** Whether there is a secret for accounts without their own. Default true. */
   readonly hasSecret?: boolean
 }
 
@@ -30,7 +30,7 @@ export interface WebhookBench {
   deliverer(options?: BenchOptions, faults?: Partial<WebhookStore>): WebhookDeliverer
   /** Queues a message about {@link TASK}, due at once. */
   queue(id: string, url: string): void
-  /** Resolves once so many attempts were recorded in all; gives them in order of recording. */
+  /** Resolves once `count` attempts were recorded in total, and returns them in order of recording. */
   recorded(count: number): Promise<readonly DeliveryAttempt[]>
   delivery(id: string): Promise<WebhookDelivery>
   close(): Promise<void>

@@ -51,11 +51,11 @@ describe('the length of a recording', () => {
     expect(FILES.length).toBeGreaterThanOrEqual(40)
   })
 
-  test.each(FILES)('of %s is right to a tenth of a second', (_name, file, seconds) => {
+  test.each(FILES)('is right to a tenth of a second for %s', (_name, file, seconds) => {
     expect(Math.abs((read(file)?.seconds ?? Number.NaN) - seconds)).toBeLessThanOrEqual(0.1)
   })
 
-  test.each(FILES)('of %s does not depend on the chunks in which it came', (_name, file) => {
+  test.each(FILES)('does not depend on the chunks in which %s arrived', (_name, file) => {
     const chunks = Array.from({ length: Math.ceil(file.length / 997) }, (_, index) =>
       file.subarray(index * 997, (index + 1) * 997),
     )
@@ -100,7 +100,7 @@ describe('a header that lies', () => {
     expect(header?.seconds === undefined || header.seconds < 2).toBe(true)
   })
 
-  test('whose boxes or elements are countless is given up on after a bounded number of reads', () => {
+  test('is given up after a limited number of reads if boxes or elements are countless', () => {
     const emptyBoxes = Buffer.alloc(25 * 1024 * 1024)
     for (let position = 0; position + 8 <= emptyBoxes.length; position += 8) {
       emptyBoxes.writeUInt32BE(8, position)
@@ -144,7 +144,7 @@ test.each([
   ['a ZIP', Buffer.concat([Buffer.from('504b0304', 'hex'), Buffer.alloc(2_000, 0x11)])],
   ['nothing', Buffer.alloc(0)],
   ['three bytes', Buffer.from([0xff, 0xfb, 0x50])],
-])('%s is no recording', (_name, file) => {
+])('rejects %s as a recording', (_name, file) => {
   expect(read(file)).toBeUndefined()
 })
 

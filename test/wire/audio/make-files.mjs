@@ -1,4 +1,5 @@
-// Makes the true files of the tests anew: `node test/wire/audio/make-files.mjs`. Needs sox with LAME, Vorbis and FLAC. Each file is a quiet tone with some noise; its name says its length in tenths of a second.
+// Creates the real files of the tests again: `node test/wire/audio/make-files.mjs`. Needs sox with LAME, Vorbis and FLAC. Each file
+// is a quiet tone with some noise; its name contains its length in tenths of a second.
 import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

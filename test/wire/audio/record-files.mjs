@@ -1,5 +1,5 @@
-// Records the files that only browsers write, in a Chromium: `node test/wire/audio/record-files.mjs`. They say no length: a recording is
-// sent while it is made. The names tell what Chromium itself decodes, in tenths of a second.
+// Records the files that only browsers write, in a Chromium: `node test/wire/audio/record-files.mjs`. They contain no length, because
+// a recording is sent while it is made. The names contain the length that Chromium itself decodes, in tenths of a second.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'

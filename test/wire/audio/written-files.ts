@@ -37,11 +37,11 @@ export interface Mp4Options {
   readonly seconds: number
   readonly movieLast?: boolean
   readonly version?: 0 | 1
-  /** Seconds of a picture track, which may be longer. */
+  /** Length of a video track in seconds, which may be longer. */
   readonly videoSeconds?: number
-  /** False: the header of the movie alone tells the length. */
+  /** Whether there are tracks. If false, only the header of the movie contains the length. */
   readonly hasTracks?: boolean
-  /** Is the length of `mdat` written in 64 bits? */
+  /** Whether the length of `mdat` has 64 bits. */
   readonly isLarge?: boolean
 }
 
@@ -98,9 +98,9 @@ function integer(value: number): Buffer {
 
 export interface WebmOptions {
   readonly seconds: number
-  /** Bytes of the duration; absent: none, as browsers record. */
+  /** Number of bytes of the duration. If omitted, there is none, as in recordings of browsers. */
   readonly duration?: 4 | 8
-  /** Are the lengths of segment and clusters unknown, as browsers write them? */
+  /** Whether the lengths of segment and clusters are unknown, as in recordings of browsers. */
   readonly isLive?: boolean
   readonly inGroups?: boolean
   /** Nanoseconds of a unit of time. */
@@ -200,7 +200,7 @@ export function withId3(file: Buffer, tagBytes: number): Buffer {
 export interface WavOptions {
   readonly seconds: number
   readonly rate?: number
-  /** What the `data` chunk says of its length; absent: the truth. */
+  /** Length in the header of the `data` chunk. Defaults to the true length. */
   readonly claimedBytes?: number
   /** Bytes of a chunk of tags before the sound. */
   readonly tagBytes?: number
@@ -235,7 +235,7 @@ export function wavFile({ seconds, rate = 16_000, claimedBytes, tagBytes = 0, tr
 }
 
 export interface FlacOptions {
-  /** What STREAMINFO says. */
+  /** Values in STREAMINFO. */
   readonly samples: number
   readonly rate?: number
   readonly pictureBytes?: number

@@ -136,7 +136,7 @@ function Money({ path, read }: PartProps) {
   )
 }
 
-/** What is said of a change of money. */
+/** Message about a change of money. */
 function doneText(made: MoneyChange | undefined): string | undefined {
   if (made === undefined) return undefined
   return made.amount === null
@@ -195,7 +195,7 @@ const BILLING = [
   ['metered', 'metered'],
 ] as const
 
-/** An empty field takes a value away. */
+/** An empty field removes the value. */
 function settingsOf({ name, tier, plan, cap, period, billing, credit_limit }: Values, mayMoney: boolean) {
   return {
     name: name ?? null,

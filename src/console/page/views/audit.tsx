@@ -5,7 +5,7 @@ import { hrefOf, type Place } from '../location.ts'
 import { Badge, Disclosure, Empty, Field, Form, Loaded, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
 
-/** Changes by operators, newest first; the subject and the page are in the address. */
+/** Changes by operators, newest first; the subject and the page are in the URL. */
 export function Audit({ place }: { place: Place }) {
   const subject = place.query.get('subject') ?? undefined
   const after = place.query.get('after') ?? undefined

@@ -23,9 +23,9 @@ import { useChange, useData } from '../use-data.ts'
 interface KeysProps {
   readonly account: string
   readonly session: Session
-  /** Undefined until it has been read. */
+  /** Spending; `undefined` until it has been read. */
   readonly spending: Spending | undefined
-  /** A cap was changed. */
+  /** Called when a cap was changed. */
   onChange(): void
 }
 
@@ -49,7 +49,7 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
   })
   const spent = new Map(spending?.keys.map((key) => [key.key, key]))
   const mayChange = may(session, 'write')
-  // A key reads what its account has stored.
+  // A key can read the stored data of its account.
   const mayMake = mayChange && may(session, 'content')
   return (
     <Section title="Keys">
@@ -176,7 +176,7 @@ function LimitFields({ of }: { of?: Key }) {
   )
 }
 
-/** What a key has spent, of its cap if it has one. */
+/** Spending of a key, and its cap if there is one. */
 function spentText({ spending_cap: cap }: Key, spent: Spending['keys'][number] | undefined): string {
   if (cap === null) return spent === undefined ? '' : `${money(spent.spent_month)} this month`
   const bound = `${money(cap.amount)} a ${cap.period}`

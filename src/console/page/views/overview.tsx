@@ -9,17 +9,17 @@ import { CatalogAge, circuitKind } from './vendors.tsx'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
-/** How many steps each range has: hours or whole days, the present one included. */
+/** Number of steps per range: hours or whole days, including the current one. */
 const RANGES = { '24h': 24, '7d': 7, '30d': 30 } as const
 const TOP = 8
 
-/** What was spent, whether it works, and who it is. */
+/** Spending, health and the main consumers. */
 export function Overview({ place }: { place: Place }) {
   const named = place.query.get('range') ?? '24h'
   const range: keyof typeof RANGES = named === '7d' || named === '30d' ? named : '24h'
   const step = range === '24h' ? 'hour' : 'day'
   const stepMs = step === 'hour' ? HOUR_MS : DAY_MS
-  // A new range each minute would be a new path, and lose what is shown.
+  // A new range each minute would be a new path, and discard the displayed data.
   const from = (Math.floor(Date.now() / stepMs) - (RANGES[range] - 1)) * stepMs
   const series = useData<Usage>(`usage${queryOf({ from, group_by: step, percentiles: 'true' })}`, true)
   const whole = useData<Usage>(`usage${queryOf({ from, percentiles: 'true' })}`, true)
@@ -47,7 +47,7 @@ export function Overview({ place }: { place: Place }) {
 
 interface SumsProps {
   readonly usage: Usage
-  /** Percentiles of steps do not add up to those of the range. */
+  /** Row of the whole range: percentiles of steps do not add up. */
   readonly whole: UsageRow | undefined
   readonly step: 'hour' | 'day'
   readonly from: number
@@ -122,7 +122,7 @@ function totalOf(rows: readonly UsageRow[]) {
   return total
 }
 
-/** Steps without calls have no row, and are drawn as zero. */
+/** Steps without calls have no row, and are shown as zero. */
 function stepsOf(rows: readonly UsageRow[], step: 'hour' | 'day', from: number) {
   const lengthMs = step === 'hour' ? HOUR_MS : DAY_MS
   const byTime = new Map(rows.map((row) => [row.at_ms ?? 0, row]))
@@ -169,7 +169,7 @@ function TopList({ title, group, from }: { title: string; group: 'model' | 'acco
 }
 
 function Failures({ from }: { from: number }) {
-  // A page may be half full while there are more.
+  // A page may be half full although there are more.
   const failed = useData<List<RequestRow>>(`requests${queryOf({ from, ending: 'failed', limit: 2 * TOP })}`, true)
   return (
     <Section title="Latest errors">

@@ -17,13 +17,13 @@ interface Run {
   readonly durationMs?: number
 }
 
-/** A call in the name of an account, which pays for it. */
+/** Form for a call on behalf of an account, which pays for it. */
 export function Playground({ session }: { session: Session }) {
   const models = useData<List<Model>>('models')
   const accounts = useData<List<Account>>('accounts?limit=1000')
   const [run, setRun] = useState<Run>()
   const abort = useRef<AbortController>()
-  // Leaving the page ends the call, and with it its cost.
+  // Leaving the page ends the call and its cost.
   useEffect(() => () => abort.current?.abort(), [])
   if (!may(session, 'play')) return <Empty>You may not make calls: that takes the scope “play”.</Empty>
   const start = (values: Values): void => {

@@ -21,7 +21,7 @@ const FILTERS = [
 const HINTS: { readonly [Name in (typeof FILTERS)[number]]?: string } = { from: '2026-11-01T08:00, UTC', to: 'UTC' }
 const ENDINGS = ['', 'completed', 'failed', 'abandoned'].map((name) => [name, name === '' ? 'any' : name] as const)
 
-/** Calls, newest first; filters and page are in the address. */
+/** Calls, newest first; filters and page are in the URL. */
 export function Requests({ place }: { place: Place }) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, place.query.get(name) ?? undefined]))
   const after = place.query.get('after') ?? undefined
@@ -46,7 +46,7 @@ export function Requests({ place }: { place: Place }) {
         }}
       >
         {FILTERS.map((name) => (
-          // A new address has new values.
+          // A new URL has new values.
           <Field
             key={`${name} ${filters[name] ?? ''}`}
             name={name}
@@ -120,7 +120,7 @@ function RequestTable({ rows }: { rows: readonly RequestRow[] }) {
   )
 }
 
-/** One call with its attempts and what it was charged. */
+/** Call with its attempts and its charge. */
 export function Request({ id, place }: { id: string; place: Place }) {
   const endedAt = place.query.get('ended_at') ?? undefined
   const found = useData<RequestDetail>(`requests/${encodeURIComponent(id)}${queryOf({ ended_at: endedAt })}`)
@@ -214,14 +214,14 @@ function Units({ request }: { request: RequestDetail }) {
 const WIDTH = 400
 const OUTCOMES = { answered: 'good', failed: 'bad', abandoned: 'warn' } as const
 
-/** Attempts as bars over the time of the call. */
+/** Attempts as bars over the duration of the call. */
 function Waterfall({ request: { attempts, duration_ms, ending } }: { request: RequestDetail }) {
   if (attempts.length === 0)
     return (
       <Empty>
         {ending === 'completed'
-          ? 'No vendor was asked: the answer came from the response cache or from a hook.'
-          : 'No vendor was asked.'}
+          ? 'No vendor was called: the answer came from the response cache or from a hook.'
+          : 'No vendor was called.'}
       </Empty>
     )
   const wholeMs = Math.max(duration_ms, ...attempts.map(({ end_ms }) => end_ms), 1)

@@ -10,14 +10,14 @@ import { useChange, useData } from '../use-data.ts'
 const KINDS = { completed: 'good', failed: 'bad', cancelled: 'warn', unknown: 'bad' } as const
 const DELIVERY_KINDS = { pending: 'warn', delivered: 'good', failed: 'bad', disabled: 'bad' } as const
 
-/** States in which a task has a record, as calls have. */
+/** States in which a task has a usage record. */
 const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
 const ANY = ['', 'any'] as const
 const STATES = choices('submitting', 'unknown', 'queued', 'in_progress', 'completed', 'failed', 'cancelled')
 const MESSAGE_STATES = choices('pending', 'delivered', 'failed', 'disabled')
 
-/** Long jobs of all accounts or of one, newest first, and the messages about them; filters and pages are in the address. */
+/** Long jobs of all accounts or of one, newest first, and the messages about them; filters and pages are in the URL. */
 export function Tasks({ account, place, session }: { account: string | undefined; place: Place; session: Session }) {
   const of = (name: string): string | undefined => place.query.get(name) ?? undefined
   const [state, messages, after, behind] = [of('state'), of('messages'), of('after'), of('messages_after')]

@@ -11,7 +11,7 @@ export function circuitKind(circuit: Circuit): 'good' | 'bad' | 'warn' {
   return circuit === 'open' ? 'bad' : 'warn'
 }
 
-/** Warning of a catalog that is old, or cannot be replaced by a newer one. */
+/** Warns of a catalog that is old, or that no newer one can replace. */
 export function CatalogAge({ catalog }: { catalog: VendorList['catalog'] | undefined }) {
   if (catalog === undefined || !(catalog.is_old || catalog.error !== null)) return null
   return (
@@ -22,7 +22,7 @@ export function CatalogAge({ catalog }: { catalog: VendorList['catalog'] | undef
   )
 }
 
-/** The operator's keys at the vendors, as the process that answers sees them. */
+/** Shows the operator's keys at the vendors, from the view of the answering process. */
 export function Vendors({ session }: { session: Session }) {
   const vendors = useData<VendorList>('vendors', true)
   const change = useChange<Vendor>(() => vendors.reload())

@@ -5,14 +5,14 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export interface LosingProxy {
   /** The address of the server, with the port of this way. */
   readonly url: string
-  /** From now on one of so many answers is lost, and its connection with it; 0: none. */
+  /** Loses one of `count` answers, together with its connection, from now on. With 0, none is lost. */
   loseOneIn(count: number): void
   /** Resolves when so many more answers were lost. */
   lost(count: number): Promise<void>
   close(): Promise<void>
 }
 
-/** What the server was asked for it has done: only the answer does not arrive. */
+/** Starts a proxy that loses answers. The server has executed the query; only its answer does not arrive. */
 export async function losingProxy(serverUrl: string): Promise<LosingProxy> {
   const target = new URL(serverUrl)
   const sockets = new Set<Socket>()

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { postgresStore } from '../../../../src/stores/postgres/postgres-store.ts'
 import { exampleDraft } from '../../../../src/testing/contracts/store-example.ts'
 
-/** What a test wants of this process. */
+/** Job for this process. */
 export interface WorkerJob {
   readonly task:
     | 'migrate'

@@ -3,14 +3,14 @@ import { Redis } from 'ioredis'
 import type { RateTake } from '../../../../src/stores/rate-limiter.ts'
 import { redisLimits } from '../../../../src/stores/redis/redis-limits.ts'
 
-/** What a test wants of this process: to take as often as it can, until the time (Unix milliseconds) that it sends. */
+/** Job for this process: take as often as possible until the time (Unix milliseconds) that it sends. */
 export interface LimitsJob {
   readonly url: string
   readonly prefix: string
   readonly take: RateTake
 }
 
-/** What it got. Unix milliseconds. */
+/** Result of the job. Times in Unix milliseconds. */
 export interface LimitsReport {
   readonly granted: number
   readonly refused: number
@@ -22,7 +22,7 @@ const CALLERS = 16
 
 const job = JSON.parse(process.argv[2]!) as LimitsJob
 const client = new Redis(job.url)
-// A busy machine is no outage: what is tested here is what the server decides.
+// Long enough for a busy machine, because the tests check decisions of the server.
 const { rateLimiter } = redisLimits({ client, prefix: job.prefix, deadlineMs: 10_000 })
 await client.ping()
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import type { ContractClock } from '../../../../src/testing/contracts/contract-runner.ts'
 
-// What the server keeps under a prefix grows older: the same as if its clock had moved on.
+// Ages the keys of a prefix on the server, as if its clock had been advanced.
 const AGE = `
 local milliseconds = tonumber(ARGV[1])
 local key = KEYS[1]

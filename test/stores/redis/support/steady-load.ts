@@ -1,6 +1,6 @@
 import type { RedisLimits } from '../../../../src/stores/redis/redis-limits.ts'
 
-/** What callers met while the load ran. */
+/** Results of the callers during the load. */
 export interface LoadReport {
   readonly admitted: number
   readonly asked: number

@@ -14,15 +14,15 @@ const builtin = process.getBuiltinModule('node:sqlite' as 'node:fs') as unknown 
   | undefined
 
 /**
- * What `sqliteStore({ path })` uses on this Node. Two copies of SQLite in one process do not see each other's locks, so a
- * test opens a file with one engine only.
+ * Engine that `sqliteStore({ path })` uses on this Node. Two copies of SQLite in one process do not see each other's locks, so a test
+ * opens a file with only one engine.
  */
 export const defaultEngine: TestEngine = {
   name: 'the default engine',
   open: (path) => new (builtin?.DatabaseSync ?? DatabaseSync)(path),
 }
 
-/** Its name among `testEngines`. */
+/** Name of the default engine in `testEngines`. */
 export const defaultEngineName = builtin === undefined ? '@photostructure/sqlite' : 'node:sqlite'
 
 const all: readonly TestEngine[] = [

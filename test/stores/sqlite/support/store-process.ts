@@ -1,11 +1,11 @@
 import { sqliteStore } from '../../../../src/stores/sqlite/sqlite-store.ts'
 
 /**
- * A process of its own on a database file. The first argument says what it does; it answers in lines on its output.
- * `migrate PATH`: opens the store. `reserve PATH NAME COUNT AMOUNT`: so many reservations at once, answers how many are
- * held. `settle PATH COUNT`: ends holds `hold_0`… and answers how many ends were its own. `acknowledge PATH NAME FROM`:
- * reserves for ever, and names each hold once it is acknowledged. `secret PATH NAME`: gives 50 accounts their first webhook secret,
- * and answers each that they have. `lock PATH`: waits for the word to write.
+ * A process of its own on a database file. The first argument says what it does; it answers in lines on its output. `migrate PATH`:
+ * opens the store. `reserve PATH NAME COUNT AMOUNT`: so many reservations at once, answers how many are held. `settle PATH COUNT`:
+ * ends holds `hold_0`… and answers how many ends were its own. `acknowledge PATH NAME FROM`: reserves indefinitely, and names each
+ * hold once it is acknowledged. `secret PATH NAME`: gives 50 accounts their first webhook secret, and answers each that they have.
+ * `lock PATH`: waits for the word to write.
  */
 const [command, path = '', ...rest] = process.argv.slice(2)
 const store = sqliteStore({ path, busyTimeoutMs: 30_000, clock: 'caller' })

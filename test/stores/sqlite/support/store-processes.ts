@@ -10,13 +10,13 @@ export interface StoreProcess {
   readonly lines: string[]
   /** Resolves when the process has written such a line. */
   line(pattern: RegExp): Promise<string>
-  /** Tells the process to begin. */
+  /** Starts the work of the process. */
   tell(): void
   /** Exit code or signal, once it has ended and all of its output is read. */
   readonly ended: Promise<number | string | null>
 }
 
-/** Bundles `store-process.ts` once for a test file, and starts it as often as asked. What still runs is killed at the end. */
+/** Bundles `store-process.ts` once for a test file, and starts it on request. Processes that still run are killed at the end. */
 export function storeProcesses(): (...args: string[]) => StoreProcess {
   const start = bundledPrograms([join(import.meta.dirname, 'store-process.ts')])
   return (...args) => watch(start('store-process', args, { stdio: ['pipe', 'pipe', 'inherit'] }))

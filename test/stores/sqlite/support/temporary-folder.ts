@@ -17,7 +17,7 @@ export function temporaryPaths(): () => string {
   }
 }
 
-/** The same, with an empty database at each path that has all tables: making them takes 30 ms, and a test of a driver less. */
+/** Creates paths with an empty database that has all tables: creating them takes 30 ms, and a test of a driver less. */
 export function migratedPaths(): () => string {
   const newPath = temporaryPaths()
   const template = newPath()
@@ -33,10 +33,7 @@ export function migratedPaths(): () => string {
   }
 }
 
-/**
- * The same for databases in memory, which cannot be copied: they get the finished schema in place of each of its migrations, in a
- * fifth of the time.
- */
+/** Creates databases in memory, which cannot be copied: they get the finished schema in place of each migration, in a fifth of the time. */
 export function migratedMemories(): () => SqliteDatabase {
   let schema = ''
   beforeAll(async () => {
