@@ -77,7 +77,7 @@ describe('a store that does not keep an outcome as it was given', () => {
       clock.advance(2_000)
       return costNanoDollars
     }
-    await expect.poll(costLater).toBeDefined()
+    await expect.poll(costLater, { timeout: 10_000 }).toBeDefined()
     await ended
     await vendor.close()
     return { costNanoDollars, calls, unbilled: events.filter(({ type }) => type === 'unbilled-usage') }
