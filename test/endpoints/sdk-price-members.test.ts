@@ -10,7 +10,7 @@ const BY_PRICE_FIELDS = `
 
 /** Members that change the number of tokens, which the vendor reports by kind. */
 const AS_TOKENS = `
-  max_tokens max_completion_tokens max_output_tokens max_output_length max_characters max_content_tokens max_tool_calls max_uses
+  best_of max_tokens max_completion_tokens max_output_tokens max_output_length max_characters max_content_tokens max_tool_calls max_uses
   max_num_results top_logprobs logprobs verbosity reasoning reasoning_effort effort thinking budget_tokens task_budget total
   remaining partial_images input_fidelity detail oversized_image context_compression search_context_size search_content_types
   prediction cache_control ttl prompt_cache_breakpoint prompt_cache_options prompt_cache_retention prewarm mode use_cache caching
@@ -31,7 +31,7 @@ const WITHOUT_EFFECT = `
   comparison_response_id configs connector_id container container_id content context continuation_id conversation country
   cursor_position custom cyber data default_config defer_loading definition description diagnostics diff dimensions
   disable_parallel_tool_use display display_height display_height_px display_number display_width display_width_px document_index
-  document_title domain domain_secrets double_click download_id eager_input_streaming edits embedding_weight enable_zoom enabled
+  document_title domain domain_secrets double_click download_id eager_input_streaming echo edits embedding_weight enable_zoom enabled
   encoding_format encrypted_content encrypted_index encrypted_stdout end_block_index end_char_index end_index end_page_number env
   environment error error_code error_message exclude_tools execution exit_code external_web_access file file_data file_id file_ids
   file_type file_upload file_url filename filters find fingerprint form_input format frame_duration_ms frequency_penalty from
@@ -49,7 +49,7 @@ const WITHOUT_EFFECT = `
   safety_identifier schema score score_threshold screenshot scroll scroll_to scroll_x scroll_y search_result_index seed
   server_description server_label server_name server_tool_results server_url signature silence_duration_ms size_bytes skill_id
   skills source sources start_block_index start_char_index start_index start_line start_page_number state_changes status stderr
-  stdout stop stop_reason stop_sequences store stream stream_format stream_options strict style summary svg_usage switch_tab syntax
+  stdout stop stop_reason stop_sequences store stream stream_format stream_options strict style suffix summary svg_usage switch_tab syntax
   system tab_id tabs temperature text text_weight thread threshold timeout_ms timestamp_granularities timezone title to tool
   tool_call_id tool_calls tool_changes tool_choice tool_configuration tool_id tool_name tool_names tool_references tool_use_id
   toolset_name top_p total_lines total_tokens transformations trigger triple_click truncation tunnel_id url url_sources user user_id
