@@ -72,9 +72,16 @@ const lateRequire = {
   },
 }
 
-/** Replaces each `import(…)` of CommonJS code. Like `import()`, it rejects if the module cannot be loaded. */
+/**
+ * Replaces each `import(…)` of CommonJS code. Like `import()`, it rejects if the module cannot be loaded. Imports of a variable stay,
+ * because bundlers replace `require` of a variable by code that throws. Jest rejects them, and gets a `require` that bundlers do not see.
+ */
 export function withLateRequire(code: string): string {
-  return code.replace(/\bimport\(((?:[^()'"]|'[^']*'|"[^"]*")*)\)/g, 'Promise.resolve().then(()=>require($1))')
+  return code.replace(/\bimport\(((?:[^()'"]|'[^']*'|"[^"]*")*)\)/g, (_import, argument: string) =>
+    /['"]/.test(argument)
+      ? `Promise.resolve().then(()=>require(${argument}))`
+      : `import(/* webpackIgnore: true *//* @vite-ignore */${argument}).catch(()=>require("node:module").createRequire(__filename)(${argument}))`,
+  )
 }
 
 /** A gateway keeps the lines of those vendors in memory for which it asks: a getter is compiled and run then. */

@@ -56,9 +56,9 @@ async function standInEngine(builtinVersion: string | undefined): Promise<Engine
     const have = `Node ${process.versions.node} ${builtinVersion === undefined ? 'has no SQLite' : `bundles SQLite ${builtinVersion}`}`
     const wanted = `the SQLite store needs SQLite ${OLDEST_SQLITE} or newer`
     const remedy =
-      `install ${STAND_IN} next to signalbox (npm install ${STAND_IN}), or use a Node with a newer SQLite. If it is installed, keep ` +
-      "signalbox out of the bundle; in next.config: serverExternalPackages: ['signalbox'], and with output: 'standalone' also " +
-      `outputFileTracingIncludes: { '/*': ['node_modules/${STAND_IN}/**'] }`
+      `install ${STAND_IN} next to signalbox (npm install ${STAND_IN}), or use a Node with a newer SQLite. If it is installed, the ` +
+      "bundle cannot load it. Keep signalbox out of the bundle, in next.config: serverExternalPackages: ['signalbox'], and with output: " +
+      `'standalone' also outputFileTracingIncludes: { '/*': ['node_modules/${STAND_IN}/**', 'node_modules/node-gyp-build/**'] }`
     const fault = builtinVersion === undefined ? 'engine_missing' : 'engine_too_old'
     throw new SqliteStoreError(fault, `${have}, and ${STAND_IN} could not be loaded; ${wanted}: ${remedy}`, cause)
   }
