@@ -31,7 +31,7 @@ test('attw resolves every entry to matching code and types under node16', async 
   // The report lists everything; the profile leaves out the resolution of before `exports`, and so the exit status does.
   expect(analysis.problems.filter((problem) => problem.resolutionKind !== 'node10')).toEqual([])
   expect(Object.keys(analysis.entrypoints)).toHaveLength(PACKAGE_ENTRIES.length + 1)
-}, 60_000)
+}, 120_000)
 
 /**
  * Module resolutions, each with the newest compiler that has it, and with the files of a host: `.mts` and `.cts` resolve by different
