@@ -151,8 +151,8 @@ describe('a cache of a credential', () => {
     [{ token: '' }, 'no token'],
     [{ token: 'a b' }, 'no token'],
     [{ token: 'a\r\nx: y' }, 'no token'],
-    [{ token: 'secret', header: 'a b' }, 'no header name'],
-    [{ token: 'secret', expiresAtMs: Number.NaN }, 'is no number'],
+    [{ token: 'secret', header: 'a b' }, 'not a header name'],
+    [{ token: 'secret', expiresAtMs: Number.NaN }, 'is not a number'],
     [{ token: 'secret', expiresAtMs: Date.UTC(2026, 0, 1) - 600_000 }, /expired 600 s ago by the clock.*set its clock/],
   ])('refuses %j and does not repeat it', async (credential, words) => {
     const cache = new CredentialCache(() => credential, { clock: fakeClock() })

@@ -295,7 +295,7 @@ describe('Google', () => {
 
   test('says so when a machine has no service account', async () => {
     answer = () => ({ status: 404, body: 'no account' })
-    expect(await failureOf(googleMetadata({ metadataOrigin: origin }))).toContain('give it a service account')
+    expect(await failureOf(googleMetadata({ metadataOrigin: origin }))).toContain('assign a service account to it')
   })
 })
 

@@ -73,7 +73,7 @@ describe('definePrices', () => {
     const both = { ...row, amount: '7', when: { resolution: '1080p', aspect_ratio: '1:1' } }
 
     expect(() => definePrices(listOf(tier, shape))).toThrow(
-      'prices[1]: the video_second price of "v" can hold at the same',
+      'prices[1]: the video_second price of "v" can apply at the same',
     )
     const prices = definePrices(listOf(tier, shape, both))
     expect(charge(prices.quote('v', { resolution: '1080p', aspect_ratio: '1:1' })!, { videoSeconds: 1 })).toBe(
