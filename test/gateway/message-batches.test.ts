@@ -366,7 +366,12 @@ describe('a submission at fault', () => {
     ['two lists', '{"requests": [], "requests": []}', 400, 'requests: is given twice'],
     ['an empty list', '{"requests": [ ]}', 400, 'requests: There are no requests'],
     ['another member', `{"requests": [${JSON.stringify(request(1))}], "model": 1}`, 400, 'model: is not known'],
-    ['much beside the list', JSON.stringify({ webhook_url: 'x'.repeat(70_000), requests: [] }), 400, 'bytes outside of requests'],
+    [
+      'much beside the list',
+      JSON.stringify({ webhook_url: 'x'.repeat(70_000), requests: [] }),
+      400,
+      'bytes outside of requests',
+    ],
     [
       'a webhook that is no URL',
       JSON.stringify({ requests: [request(1)], webhook_url: 'nowhere' }),
