@@ -2,13 +2,13 @@ import type { ModelUsage, UsageCounts } from '../../core/usage.ts'
 import type { InnerModel } from '../endpoint.ts'
 import { declared } from './responses-surcharges.ts'
 
-/** Type of the tool by which a vendor's image model works within a response. */
+/** Type of the tool that runs a vendor's image model within a response. */
 export const IMAGE_TOOL = 'image_generation'
 
 /** Image model of a tool that names none (OpenAI API reference, "Create a model response", `tools`, November 2026). */
 const DEFAULT_IMAGE_MODEL = 'gpt-image-2.6-sunburst'
 
-/** Images that a request is held for if it has no `max_tool_calls`. */
+/** Number of images that the hold covers without `max_tool_calls`. */
 const ASSUMED_IMAGES = 2
 
 /** Output tokens of an image of high quality in the largest standard size (OpenAI, "Image generation", table of tokens). */
@@ -21,7 +21,7 @@ export function imageToolModels(request: Readonly<Record<string, unknown>>): rea
     .map(({ model, param }) => ({ model: typeof model === 'string' ? model : DEFAULT_IMAGE_MODEL, param }))
 }
 
-/** Returns the most that image models are held for. They read the conversation, and write up to `max_tool_calls` images, by default 2. */
+/** Returns the maximum usage of image models, which read the conversation and write `max_tool_calls` images (default 2). */
 export function imageToolEstimate(
   request: Readonly<Record<string, unknown>>,
   inputTokens: number,

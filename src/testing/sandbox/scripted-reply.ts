@@ -48,7 +48,7 @@ const MEMBERS: readonly string[] = [
   'times',
 ] satisfies (keyof ScriptedReply)[]
 
-/** Operations in which a model speaks. */
+/** Operations in which a model generates text. */
 const SPEAKING = new Set(['chat', 'responses', 'transcriptions'])
 
 /** Operations of a model. Other operations, such as polls and downloads, get a reply only if it names them. */

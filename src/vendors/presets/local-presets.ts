@@ -28,7 +28,7 @@ export const LOCAL_PRESETS = {
     baseURL: 'http://localhost:8000/v1',
     keyVariables: ['VLLM_API_KEY'],
     needsKey: false,
-    // It keeps answers in its memory, and only if it was started so.
+    // The server stores answers in memory, and only with a start option.
     serves: ['chat', 'responses', 'embeddings', 'rerank', 'transcriptions'],
   },
   lmstudio: {
@@ -37,7 +37,7 @@ export const LOCAL_PRESETS = {
     baseURL: 'http://127.0.0.1:1234/v1',
     keyVariables: ['LMSTUDIO_API_KEY'],
     needsKey: false,
-    // It keeps answers until it ends, and has no call that deletes one, so the gateway keeps them.
+    // The server stores answers until it ends, and has no call that deletes one, so the gateway stores them.
     serves: ['chat', 'responses', 'embeddings'],
     fields: { max_completion_tokens: { rename: 'max_tokens' }, n: { atMost: 1 }, user: 'drop' },
     toolChoice: { cutsNamed: true },
