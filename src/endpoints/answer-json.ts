@@ -7,7 +7,7 @@ import { isJsonObject, parseVendorJson } from '../core/json.ts'
  */
 export const MAX_ANSWER_ITEMS = 1_024
 
-/** Members through which the dialects of chat nest what {@link MAX_ANSWER_ITEMS} counts. No probability of a token is below them. */
+/** Members in which chat dialects nest the values counted by {@link MAX_ANSWER_ITEMS}. No token probability is below them. */
 const NESTING = [
   'response',
   'choices',
@@ -23,10 +23,10 @@ const NESTING = [
   'annotations',
 ]
 
-/** The shortest item takes two characters with its comma, so that a text of this length is within the bound. */
+/** The shortest item has two characters with its comma, so a text of this length is within the limit. */
 const ALWAYS_FITTING_LENGTH = 2 * MAX_ANSWER_ITEMS
 
-/** Members in which the dialects of chat give the arguments of a tool call as an object. */
+/** Members in which the chat dialects send the arguments of a tool call as an object. */
 const EXACT = {
   input: new Map([['input', 'text']]),
   args: new Map([['args', 'text']]),

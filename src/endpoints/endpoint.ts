@@ -222,6 +222,7 @@ export interface CarriedState<Request> {
 /**
  * Everything that the gateway knows about one endpoint that calls models: its path, its request, its highest cost, its
  * vendor operation and its error dialect. Shared code never names an endpoint.
+ *
  * `Offers` is the part of a vendor that handles the endpoint, such as `{ readonly chat?: ChatOperation }`.
  */
 export interface Endpoint<Request extends { readonly model: string } = { readonly model: string }, Offers = object> {

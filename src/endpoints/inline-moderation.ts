@@ -5,8 +5,8 @@ import { unsupportedField } from './field-errors.ts'
 export const INLINE_MODERATION = 'moderation'
 
 /**
- * Is called before the field is left out for a vendor that does not moderate. Scores are missing then, which is reported like any
- * field; but who has asked for blocking must not get an answer without it. A mode that is unknown may block too.
+ * Called before the field is dropped for a vendor that does not moderate. Missing scores are reported like any dropped field, but a
+ * caller that requested blocking must not get an answer without it. An unknown mode may block too.
  * @throws GatewayError `unsupported_parameter` naming the mode.
  */
 export function refuseLostBlocking(moderation: unknown): void {

@@ -1,8 +1,8 @@
 import type { WireAnswer, WireRequest } from './operation.ts'
 
 /**
- * A body that holds the requests of a batch, each as {@link NativeBatches.line} wrote it: `before`, the lines with `between` between each
- * two of them, `after`. The gateway sends it with its `content-length` and never has it whole in memory.
+ * A body with the requests of a batch, each as a {@link NativeBatches.line}: `before`, the lines separated by `between`, `after`.
+ * The gateway sends it with its `content-length` and never holds it completely in memory.
  */
 export interface LinesBody {
   readonly before: string

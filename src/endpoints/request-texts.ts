@@ -52,8 +52,8 @@ const TOOLS: ReadonlySet<string> = new Set(['tools', 'mcp_servers'])
 const CREDENTIALS: ReadonlySet<string> = new Set(['headers', 'authorization', 'authorization_token'])
 
 /**
- * Returns every string of a request that a vendor may read, in one pass. Not listed are names of members, ids, literals of the API,
- * what a JSON schema compares, bytes and encrypted state, credentials of tools and the address of a webhook.
+ * Returns every string of a request that a vendor may read, in one pass. Excludes names of members, ids, literals of the API,
+ * values that a JSON schema compares, bytes and encrypted state, credentials of tools and the address of a webhook.
  */
 export function requestTexts(request: object, places: RequestPlaces): readonly TextPart[] {
   const { last = [], unsent = [] } = places

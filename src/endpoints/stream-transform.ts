@@ -66,7 +66,7 @@ export interface AnswerIds {
 export interface StreamTransform {
   /** Whether the transform reads streams of this media type. Defaults to server-sent events. */
   readonly takes?: ((mediaType: string) => boolean) | undefined
-  /** Reads one network read. Returns the caller's bytes for it, if any. */
+  /** Processes one network read. Returns the caller's bytes for it, if any. */
   push(chunk: Uint8Array): Uint8Array | string | undefined
   /** Called if the vendor's body ended without a network fault. Returns the last bytes for the caller, if any. */
   end(): Uint8Array | string | undefined

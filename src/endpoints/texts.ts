@@ -15,7 +15,6 @@ export type TextRole = 'system' | 'user' | 'assistant' | 'tool'
 export interface TextPart {
   /** Path as in errors: `messages[0].content[1].text`. Unique within a body. */
   readonly id: string
-  /** What kind of text it is. */
   readonly kind: TextKind
   /** Number of its message, choice, block or item. */
   readonly index: number

@@ -27,7 +27,7 @@ interface Scheduled {
   readonly callback: () => void
 }
 
-/** Makes a {@link FakeClock}, for tests of anything that takes a `Clock`. */
+/** Creates a {@link FakeClock}, for tests of code that needs a `Clock`. */
 export function fakeClock(options: FakeClockOptions = {}): FakeClock {
   checkMembers(options, FAKE_CLOCK_OPTIONS, 'fakeClock')
   let nowMs = options.startMs ?? Date.UTC(2026, 0, 1)

@@ -47,7 +47,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
     const webSearches = chatSearches(request, protocol)
     const cacheTime = chatCacheTime(request)
     const usage = { inputTokens, outputTokens: perChoice * (request.n ?? 1) }
-    // Nearly every chat: what follows makes an object of each line.
+    // Fast path of nearly every chat: the code below allocates an object per line.
     if (cacheTime === 'none' && webSearches === undefined) return usage
     return {
       ...usage,

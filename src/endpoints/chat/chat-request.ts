@@ -21,7 +21,7 @@ export interface ExtraContent {
   google?: { thought_signature?: string }
   /** Encrypted reasoning, and a mark of the key and model that can read it. */
   responses?: { origin?: string; reasoning?: EncryptedReasoning[] }
-  /** State of a server of the dialect: id of its vendor, and the members of the message and of the call that hold it. */
+  /** State of a server of the dialect: id of its vendor, and the members of the message and of the call that contain it. */
   server?: { vendor?: string; message?: Record<string, unknown>; call?: Record<string, unknown> }
 }
 

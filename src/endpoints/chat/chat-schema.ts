@@ -58,7 +58,7 @@ function issue(context: { issues: unknown[]; value: unknown }, path: PropertyKey
   context.issues.push({ code: 'custom', path, message: text, input: context.value })
 }
 
-/** Vendors take 64 bits, of which a number here holds 53; the bytes that are passed on hold all. */
+/** Vendors accept 64 bits, but a number here holds only 53. Bytes that are passed on keep them all. */
 const seed = onDemand(() => z.number().refine(Number.isInteger, 'must be an integer').meta({ type: 'integer' }))
 
 const tokenBound = onDemand(() => z.int().min(1).max(LARGEST_TOKEN_BOUND))

@@ -34,7 +34,7 @@ export function fitRequest(
   return { request: fitted as unknown as ChatRequest, dropped }
 }
 
-/** The nearest of the accepted efforts, the lower of two. A request for reasoning never becomes `none`. */
+/** Returns the nearest accepted effort, or the lower of two. A request for reasoning never becomes `none`. */
 function acceptedEffort(
   asked: ChatRequest['reasoning_effort'],
   efforts: readonly string[] | undefined,

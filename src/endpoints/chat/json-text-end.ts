@@ -10,7 +10,7 @@ export class JsonTextEnd {
     return this.#isWhole
   }
 
-  /** Takes the next chunk. */
+  /** Reads the next chunk. */
   push(text: string): void {
     for (let index = 0; index < text.length && !this.#isWhole; index++) this.#take(text[index]!)
   }

@@ -2,8 +2,7 @@ import { assertFittingTexts } from '../../core/json-size.ts'
 import type { ChatMessage } from './chat-request.ts'
 
 /**
- * Checks what a translation parses as JSON besides the request itself: the arguments of tool calls and, at some vendors, what tools
- * answered.
+ * Checks the texts that a translation parses as JSON: the arguments of tool calls and, at some vendors, tool results.
  * @throws GatewayError `invalid_request` if it has more values than a request may have.
  */
 export function assertFittingJsonTexts(

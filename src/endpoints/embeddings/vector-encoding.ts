@@ -53,7 +53,7 @@ export interface VectorShape {
   readonly isFixed: boolean
 }
 
-/** Returns the size and encoding that a request asks for. */
+/** Returns the requested size and encoding. */
 export function vectorShape({ request, model }: VendorCall<EmbeddingsRequest>): VectorShape {
   return {
     dimensions: request.dimensions ?? undefined,

@@ -29,7 +29,7 @@ interface ToolBlock {
 
 type Block = TextBlock | ThinkingBlock | RedactedBlock | ToolBlock
 
-/** Receives the events in order: their type, and the members of their data besides `type`. */
+/** Receives the events in order: their type, and the other members of their data. */
 export type EmitEvent = (type: string, members: Record<string, unknown>) => void
 
 /**
@@ -102,7 +102,7 @@ export class BlockSequence {
     this.#advance()
   }
 
-  /** Writes what still waits and closes the last block. */
+  /** Writes waiting output and closes the last block. */
   finish(): void {
     for (const block of this.#waiting.splice(0)) this.#start(block)
     this.#close()

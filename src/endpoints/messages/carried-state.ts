@@ -3,25 +3,25 @@ import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.
 import { isSparse } from '../../core/json-size.ts'
 import type { ExtraContent } from '../chat/chat-request.ts'
 
-/** Begins every signature that the gateway made. */
+/** Prefix of every signature that the gateway created. */
 export const CARRIED_MARK = 'signalbox:'
 
 /**
- * The signature of a thinking block that the gateway made. Clients of the dialect return such blocks unchanged (Anthropic,
- * "Extended thinking", tool use), so they carry the state that another vendor requires with the following tool call.
- * Without state it is a mark that distinguishes the block from one signed by the dialect's own vendor.
+ * Returns the signature of a thinking block that the gateway created. Clients of the dialect return such blocks unchanged
+ * (Anthropic, "Extended thinking", tool use), so they carry the state that another vendor requires with the following tool call.
+ * Without state, it is a mark that distinguishes the block from one signed by the dialect's own vendor.
  */
 export function carriedSignature(state?: ExtraContent): string {
   return state === undefined ? CARRIED_MARK : CARRIED_MARK + Buffer.from(JSON.stringify(state)).toString('base64url')
 }
 
-/** True for a signature that the gateway made. No vendor can read it. */
+/** Whether the gateway created the signature. No vendor can read such a signature. */
 export function isCarriedSignature(signature: unknown): signature is string {
   return typeof signature === 'string' && signature.startsWith(CARRIED_MARK)
 }
 
 /**
- * The state in a signature; undefined if it has none, or is not the gateway's.
+ * Returns the state in a signature, or `undefined` if it has none or is not the gateway's.
  * @throws GatewayError `json_too_deep` or `invalid_request` for state that the gateway did not write.
  */
 export function readCarriedState(signature: unknown): ExtraContent | undefined {

@@ -47,7 +47,7 @@ export const messageBatches: InlineBatches = {
   errorText: (error, requestId) => anthropicErrors.body(error, requestId),
 }
 
-/** The object of a batch, with `cost` in dollars where it was charged. */
+/** Returns the object of a batch, with `cost` in dollars if it was charged. */
 function messageBatch(batch: InlineBatchState): object {
   const { answered, failed, cancelled, expired } = batch.ended
   const hasEnded = batch.endedAtMs !== null

@@ -21,7 +21,7 @@ export interface Message {
   usage: MessageUsage
 }
 
-/** The parts of a message besides its content. */
+/** The parts of a message other than its content. */
 export interface MessageFacts {
   /** Model id that the caller reads. */
   readonly model: string

@@ -17,10 +17,10 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** The status for a vendor with too much to do (Anthropic API, "Errors"); other dialects have none but 503. */
+/** Status for an overloaded vendor (Anthropic API, "Errors"). Other dialects use only 503. */
 const ANTHROPIC_OVERLOAD_STATUS = 529
 
-/** Types that are more specific than the status; a vendor's own is kept. */
+/** Types that are more specific than the status. A vendor's own type is kept. */
 const PRECISE_ANTHROPIC_TYPES: ReadonlySet<string> = new Set(
   Object.values(ANTHROPIC_TYPES).filter((type) => type !== 'invalid_request_error'),
 )
@@ -29,7 +29,7 @@ function anthropicStatus(error: GatewayError): number {
   return error.isOverload ? ANTHROPIC_OVERLOAD_STATUS : error.status
 }
 
-/** Writes an error as Anthropic's error envelope; without an id inside a stream, whose headers already have it. */
+/** Writes an error as Anthropic's error envelope. Inside a stream it has no id, because the headers already have it. */
 function anthropicError(error: GatewayError, requestId?: string): Record<string, unknown> {
   const status = anthropicStatus(error)
   const byStatus = ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')

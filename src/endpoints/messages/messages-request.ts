@@ -5,8 +5,8 @@ import { listOf } from '../list-of.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 
 /**
- * The body of `POST /v1/messages` (Anthropic, Messages reference), as far as the gateway reads it. Everything else stays in it
- * and passes to vendors that speak the dialect.
+ * The body of `POST /v1/messages` (Anthropic, Messages reference), limited to fields that the gateway reads. Other fields are
+ * passed to vendors that accept the dialect.
  */
 
 /** A block of content with its type: `text`, `image`, `tool_use`, … */
@@ -18,7 +18,7 @@ export interface ContentBlock {
 /** One turn, or an instruction between two turns (role `system`). */
 export interface MessageParam {
   role: string
-  /** Absent only of an instruction that changes nothing but the effort. */
+  /** Absent only in an instruction that changes only the effort. */
   content?: string | ContentBlock[]
   [field: string]: unknown
 }
@@ -28,7 +28,7 @@ export interface MessagesRequest {
   model: string
   /** At least one, unless a thread is continued. */
   messages: MessageParam[]
-  /** Upper bound of generated tokens, reasoning included; absent where tokens are only counted. */
+  /** Maximum generated tokens, including reasoning. Absent in token counts. */
   max_tokens?: number
   system?: string | ContentBlock[] | null
   stream?: boolean | null
@@ -40,7 +40,7 @@ export interface MessagesRequest {
   thinking?: { type: string; [field: string]: unknown } | null
   output_config?: Record<string, unknown> | null
   metadata?: Record<string, unknown> | null
-  /** A conversation that the vendor holds, of which `messages` are the newest turns. */
+  /** A conversation stored by the vendor. `messages` are its newest turns. */
   thread?: { type: string; [field: string]: unknown } | null
   [field: string]: unknown
 }
@@ -82,7 +82,7 @@ const fields = onDemand(() => ({
   thread: z.looseObject({ type: z.string() }).nullish(),
 }))
 
-/** A thread that stopped in mid-turn goes on without a new message (Anthropic, "Message threads"). */
+/** A thread that stopped in mid-turn continues without a new message (Anthropic, "Message threads"). */
 const hasTurn: z.core.CheckFn<{ messages: unknown[]; thread?: { type: string } | null | undefined }> = ({
   value,
   issues,

@@ -93,7 +93,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     if (this.#takes(choice)) this.#finish = reason
   }
 
-  /** Ends the stream. Usage comes after the last block, because vendors report it last. */
+  /** Ends the stream. Usage follows the last block, because vendors report it last. */
   done(usage: Usage | undefined): void {
     if (this.#finish === undefined) this.finish('stop')
     this.#blocks.finish()

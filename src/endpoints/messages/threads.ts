@@ -8,8 +8,8 @@ const THREAD_RETENTION_MS = 30 * 24 * 60 * 60 * 1_000
 const PARAM = 'thread.previous_message_id'
 
 /**
- * Threads, which the vendor holds (Anthropic SDK, "Message threads"). One key of the operator has the threads of many accounts, so
- * an account can continue only the answers that it got, at the key that made them.
+ * Threads stored by the vendor (Anthropic SDK, "Message threads"). One key of the operator has the threads of many accounts, so an
+ * account can continue only its own answers, with the key that generated them.
  */
 export const threads: Continuation<MessagesRequest> = {
   of({ thread }) {

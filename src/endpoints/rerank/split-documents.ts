@@ -20,7 +20,7 @@ export interface RerankLimits {
   readonly isPointwise?: boolean
 }
 
-/** A part of the documents, and where it begins. */
+/** A part of the documents, and the position where it begins. */
 export interface RerankPart {
   readonly start: number
   readonly request: RerankRequest

@@ -51,7 +51,7 @@ export const backgroundResponses: Deferral<ResponsesRequest> = {
   keepAlive: keepAliveEvent,
 }
 
-/** A submission whose outcome is being written down reads as queued. */
+/** A submission whose outcome is being stored reads as queued. */
 function recordOf({ state, details }: Parameters<Deferral['record']>[0]): Json {
   const begun = details.deferred?.begun
   const status = state === 'in_progress' ? 'in_progress' : 'queued'

@@ -2,18 +2,18 @@ import type { GatewayError } from '../../core/errors.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { retryAfterOf } from '../error-dialect.ts'
 
-/** The type of the event by which a stream is kept open. */
+/** Type of the event that keeps a stream open. */
 export const KEEP_ALIVE_TYPE = 'keepalive'
 
 /**
- * An event that clients of the dialect count as life; a comment does not keep all of them waiting.
- * @param lastNumber Number of the event before it, which it repeats: a client that takes the stream up after it misses nothing.
+ * Returns an event that clients of the dialect accept as activity. Comments do not keep all of them waiting.
+ * @param lastNumber Number of the previous event, which it repeats: a client that resumes the stream after it misses nothing.
  */
 export function keepAliveEvent(lastNumber: number): string {
   return sseEvent(KEEP_ALIVE_TYPE, JSON.stringify({ type: KEEP_ALIVE_TYPE, sequence_number: lastNumber }))
 }
 
-/** Codes by which coding clients decide that a retry is useless; they pass as they are. */
+/** Codes that make coding clients stop retrying. They are passed on unchanged. */
 const FINAL_CODES: ReadonlySet<string> = new Set(['context_length_exceeded', 'insufficient_quota', 'invalid_prompt'])
 
 /** The code of a failed answer (OpenAI API reference, "The response object", error). */
@@ -33,8 +33,8 @@ function withWait(error: GatewayError): string {
 }
 
 /**
- * The end of a stream that broke: some clients read only the first of the two events, and some only the second.
- * @param response The response as far as it came.
+ * Returns the end of a stream that broke. Some clients read only the first of the two events, and some only the second.
+ * @param response The response received so far.
  * @param write Numbers an event and writes it.
  */
 export function brokenStreamEnd(

@@ -5,13 +5,13 @@ import { unsupportedField } from '../field-errors.ts'
 import { PARTIAL_IMAGE_TOKENS, tokensPerPicture } from '../images/openai/openai-image-request.ts'
 import { declared } from './responses-surcharges.ts'
 
-/** Type of the tool by which a vendor's image model works within a response. */
+/** Type of the tool that runs a vendor's image model within a response. */
 export const IMAGE_TOOL = 'image_generation'
 
 /** Image model of a tool that names none (OpenAI API reference, "Create a model response", `tools`, November 2026). */
 const DEFAULT_IMAGE_MODEL = 'gpt-image-2.6-sunburst'
 
-/** Images that a request is held for if it has no `max_tool_calls`. */
+/** Number of images that the hold covers without `max_tool_calls`. */
 const ASSUMED_IMAGES = 2
 
 /** Image model of a tool, with the options of its images as the caller wrote them. */
@@ -46,7 +46,7 @@ export function imageToolModels(request: Readonly<Record<string, unknown>>): rea
   return [first]
 }
 
-/** Returns the most that image models are held for. They read the conversation, and write up to `max_tool_calls` images, by default 2. */
+/** Returns the maximum usage of image models, which read the conversation and write `max_tool_calls` images (default 2). */
 export function imageToolEstimate(
   request: Readonly<Record<string, unknown>>,
   inputTokens: number,

@@ -6,7 +6,7 @@ const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 
 /**
- * The page that a query asks for: the newest items first unless `order` is `asc`.
+ * Returns the requested page: the newest items first unless `order` is `asc`.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
 export function pageOf(parameters: URLSearchParams): ConversationPage {

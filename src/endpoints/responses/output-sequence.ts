@@ -65,8 +65,10 @@ const ID_PREFIXES = { reasoning: 'rs', message: 'msg', function: 'fc', custom: '
 /**
  * Writes the output of an answer as the items of a Responses stream (OpenAI API reference, "Streaming events"). It guarantees:
  * `output_index` counts from 0 without a gap, one item is open at a time, each item keeps its id, and done events contain the
- * objects of the final output. An item is opened only when it has content. Other vendors interleave content of separate items. The
- * open call is written as it arrives; everything else waits until its arguments are complete.
+ * objects of the final output. An item is opened only when it has content.
+ *
+ * Other vendors interleave content of separate items. The open call is written as it arrives; everything else waits until its
+ * arguments are complete.
  */
 export class OutputSequence {
   /** The finished items. */

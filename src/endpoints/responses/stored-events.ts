@@ -4,9 +4,9 @@ import { sseEvent } from '../../wire/sse.ts'
 type Members = Record<string, unknown>
 
 /**
- * A stored response as a stream of it, each text in one piece. It always has its last event, whose number is above
+ * Returns a stored response as a stream with each text in one chunk. It always contains the last event, whose number is above
  * `startingAfter`: a client that lost a finer stream reads the whole answer there.
- * @param startingAfter Number of the last event that the caller has; -1 for none.
+ * @param startingAfter Number of the last event that the caller has, or -1 for none.
  */
 export function storedEvents(response: Readonly<Members>, startingAfter: number): string {
   let number = 0

@@ -19,7 +19,7 @@ const CONTENT_TYPES: Readonly<Record<SpeechFormat, string>> = {
 }
 const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
-/** Text to speech (API specification, "Speech request"; OpenAI API, "Create speech"). The sound is sent while it is made. */
+/** Text to speech (API specification, "Speech request"; OpenAI API, "Create speech"). The audio is streamed. */
 export const speechEndpoint = defineEndpoint<SpeechRequest, SpeechOffer>({
   id: 'speech',
   path: '/v1/audio/speech',

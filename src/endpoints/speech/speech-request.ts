@@ -7,10 +7,10 @@ import { changesNothing } from '../neutral-values.ts'
 /** Format of the answer: a file, or the bare samples of `pcm`. */
 export type SpeechFormat = (typeof SPEECH_FORMATS)[number]
 
-/** Formats that the gateway makes from samples. */
+/** Formats that the gateway encodes from samples. */
 export const GATEWAY_FORMATS = ['mp3', 'wav', 'pcm'] as const satisfies readonly SpeechFormat[]
 
-/** Whether the gateway makes the format from samples. */
+/** Whether the gateway encodes the format from samples. */
 export function isGatewayFormat(format: SpeechFormat): boolean {
   return (GATEWAY_FORMATS as readonly SpeechFormat[]).includes(format)
 }
@@ -40,7 +40,7 @@ export const MAX_SPEECH_CHARACTERS = 10_000
 /** Longest instructions, in characters: they go along with every part of a text. Vendors allow 1600 tokens. */
 export const MAX_INSTRUCTION_CHARACTERS = 8_000
 
-/** Rules that hold for every model; voice, format and instructions are checked by the model's abilities. Unknown fields pass. */
+/** Rules for every model. Voice, format and instructions depend on abilities. Unknown fields are passed on. */
 export const speechSchema = onDemand(() =>
   z.looseObject({
     model: z.string().min(1),
@@ -74,7 +74,7 @@ const USED_FIELDS: ReadonlySet<string> = new Set([
 const PLAIN_NAME = /^[\w.-]{1,64}$/
 const MAX_NAMES = 20
 
-/** Names of the fields that a caller set and that have no effect, though their values ask for one. */
+/** Returns the fields set by the caller that have no effect. */
 export function unusedSpeechFields(request: SpeechRequest): readonly string[] {
   return Object.keys(request)
     .filter((field) => !USED_FIELDS.has(field) && !changesNothing(field, request[field]) && PLAIN_NAME.test(field))

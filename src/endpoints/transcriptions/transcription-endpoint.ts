@@ -66,7 +66,7 @@ function formRequest({ fields, file, form }: TranscriptionForm, model: ModelFact
   return { ...request, audio, form, stream }
 }
 
-// Tokens of a second of sound at Gemini, which other vendors' are below, and of what is said in it: fast speech in any language.
+// Tokens per second of audio at Gemini, the maximum of all vendors, and of its text: fast speech in any language.
 const INPUT_TOKENS_PER_SECOND = 32
 const OUTPUT_TOKENS_PER_SECOND = 12
 /** For the frame of an answer, however short. */

@@ -146,7 +146,7 @@ function readWan26(request: VideoRequest): ReadIntent {
 
 function readReferences(reader: IntentReader): VideoReference[] {
   const references: VideoReference[] = []
-  // The older of the two fields holds videos only.
+  // The older of the two fields contains only videos.
   for (const [param, knownKind] of [
     ['input.reference_urls', undefined],
     ['input.reference_video_urls', 'video'],

@@ -13,10 +13,13 @@ import { videoTask } from './video-task.ts'
 
 /**
  * `POST /v1/videos/generations` (API specification, "Video generation request"). The model's protocol decides which of the two
- * layouts `input` and `parameters` have. The requested seconds are held. A vendor that also bills the seconds of reference videos
- * reports more, because their length is unknown before. Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and
- * `audio`. `audio` is present, as `false`, only if the model can render without sound, the request asks for that, and it contains
- * no audio, which would be audible anyway.
+ * layouts `input` and `parameters` have.
+ *
+ * The requested seconds are held. A vendor that also bills the seconds of reference videos reports more, because their length is
+ * unknown before.
+ *
+ * Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and `audio`. `audio` is present, as `false`, only if the
+ * model can render without sound, the request asks for that, and it contains no audio, which would be audible anyway.
  */
 export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   id: 'videos',

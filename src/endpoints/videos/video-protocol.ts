@@ -9,7 +9,7 @@ export interface VideoReference {
   readonly voice?: string
 }
 
-/** What to render, in a protocol-neutral layout. An absent field gets the vendor's default. */
+/** A video to render, in a protocol-neutral layout. An absent field gets the vendor's default. */
 export interface VideoIntent {
   /** Prompt. It names references `Image 1` or `Video 1`, numbered separately, in the order of `references`. */
   readonly prompt?: string

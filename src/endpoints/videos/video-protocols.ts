@@ -13,8 +13,8 @@ export const VIDEO_PROTOCOLS: ReadonlyMap<string, VideoProtocol> = new Map(
 )
 
 /**
- * The protocol of a model.
- * @throws GatewayError `model_not_configured` when its catalog row names none that is known.
+ * Returns the protocol of a model.
+ * @throws GatewayError `model_not_configured` if its catalog row names no known protocol.
  */
 export function videoProtocolOf(model: VideoModelFacts): VideoProtocol {
   const protocol = VIDEO_PROTOCOLS.get(model.protocol ?? '')

@@ -18,7 +18,7 @@ export interface ContractSubject<Driver> {
   dispose?(driver: Driver): MaybePromise<void>
 }
 
-/** Time in a suite. Drivers that use the given `nowMs` need none; those with their own clock pass it here. */
+/** Clock of a suite. Drivers that use the given `nowMs` need none; those with their own clock pass it here. */
 export interface ContractClock {
   /** Unix milliseconds. */
   now(): number

@@ -7,7 +7,7 @@ import {
   withDriver,
 } from './contract-runner.ts'
 
-/** A response cache under test; pass `clock` if it does not use the given `nowMs`. */
+/** A response cache under test. Set `clock` if it does not use the given `nowMs`. */
 export interface ResponseCacheSubject extends ContractSubject<ResponseCache> {
   readonly clock?: ContractClock
 }

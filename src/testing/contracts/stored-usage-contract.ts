@@ -32,8 +32,8 @@ const STORED_WITHOUT_END: { readonly [Kind in StoredKind]?: number } = { tasks: 
 const KINDS = Object.keys(CREATES) as StoredKind[]
 
 /**
- * One case for each guarantee of {@link GatewayStore.stored}, and for the bounds that rely on it.
- * @param subject a driver whose idempotency keys expire by the given `nowMs`.
+ * Tests each guarantee of {@link GatewayStore.stored}, and of the limits that rely on it.
+ * @param subject A driver whose idempotency keys expire by the given `nowMs`.
  */
 export function describeStoredUsage(
   { describe, it, expect }: ContractRunner,

@@ -7,7 +7,7 @@ import { describeUsageSums } from './usage-sums-contract.ts'
 
 export type { UsageContractStore } from './usage-example.ts'
 
-/** One case for each guarantee of the records of calls and their sums, and of what they share with the ledger. */
+/** Tests each guarantee of the records of calls and their sums, and of their shared changes with the ledger. */
 export function describeUsageStore(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<UsageContractStore>,

@@ -33,13 +33,13 @@ export interface AnsweredCall {
   readonly steps: Iterator<DeliveryStep, void, undefined>
 }
 
-/** Finds the operation of a call and works out its answer. Pure but for the faults and replies that it takes from the queues. */
+/** Finds the operation of a call and computes its answer. Pure except for the faults and replies that it takes from the queues. */
 export function answeredCall(incoming: IncomingCall, sources: AnswerSources): AnsweredCall {
   const { call, reply, faults } = repliedCall(incoming, sources)
   return { call, steps: deliverySteps(reply, faults, sources.eventDelayMs) }
 }
 
-/** A request of a batch, and its answer as the vendor keeps it. */
+/** A request of a batch, and its answer as the vendor stores it. */
 export interface BatchedAnswer {
   readonly call: SandboxCall
   readonly status: number
@@ -47,7 +47,7 @@ export interface BatchedAnswer {
   readonly body: unknown
 }
 
-/** Faults after which the vendor has no answer to keep. */
+/** Faults that leave no answer for the vendor to store. */
 const LOST: ReadonlySet<FaultKind> = new Set([
   'refuse',
   'reset',
@@ -60,8 +60,8 @@ const LOST: ReadonlySet<FaultKind> = new Set([
 ])
 
 /**
- * Answers a request of a batch as if it had come by itself. Where a fault would break the delivery, or makes the answer unreadable, the
- * request has failed with 500.
+ * Answers a request of a batch like a single call. If a fault would break the delivery, or makes the answer unreadable, the request
+ * fails with 500.
  */
 export function batchedAnswer(batchId: string, incoming: IncomingCall, sources: AnswerSources): BatchedAnswer {
   const { call, reply, faults, errors } = repliedCall(incoming, sources, batchId)
@@ -126,7 +126,7 @@ function ownReply(operation: SandboxOperation, call: SandboxCall, context: Answe
   }
 }
 
-/** The vendor's refusal that a test has written. */
+/** Returns the vendor's rejection from the script of a test. */
 function scriptedError(script: ScriptedReply | undefined, errors: VendorErrors): SandboxReply | undefined {
   if (script?.error === undefined) return undefined
   const { status, message, retryAfterSeconds } = script.error
@@ -164,7 +164,7 @@ function noSuchPath(call: IncomingCall): SandboxReply {
   return jsonReply(404, [], { error: { message, type: 'invalid_request_error', param: null, code: null } })
 }
 
-/** The answer that a fault puts in the place of the vendor's own; undefined when none does. */
+/** Returns the answer with which a fault replaces the vendor's own, if any. */
 export function replacedReply(
   faults: readonly Fault[],
   call: SandboxCall,
@@ -221,7 +221,7 @@ const PATH_MODEL = /\/(?:models?|deployments|endpoints)\/([^/:]+)/
 const FORM_MODEL = /name="model"\r\n(?:[^\r\n]+\r\n)*\r\n([^\r\n]*)\r\n/
 const MAX_HEAD_BYTES = 64 * 1024
 
-/** The model that a call names, as the vendor calls it: in its body, its form or its path; undefined when it names none. */
+/** Returns the model that a call names in its body, form or path, in the vendor's terms, or `undefined` if it names none. */
 function modelOf(call: IncomingCall, body: unknown): string | undefined {
   const named = asText(asObject(body)['model'])
   if (named !== '') return named
@@ -232,7 +232,7 @@ function modelOf(call: IncomingCall, body: unknown): string | undefined {
   return inForm ?? FORM_MODEL.exec(Buffer.from(call.bytes).toString('latin1'))?.[1]
 }
 
-// Where the stand-in's name is not the id that the gateway gives the vendor.
+// Vendor ids of the gateway that differ from the stand-in's names.
 const GATEWAY_IDS: Readonly<Record<string, string>> = { azure: 'azure-openai' }
 const WITH_KEYS = new Set(['openai', 'anthropic', 'gemini', 'dashscope', 'voyage', 'cohere', 'azure', 'presets'])
 

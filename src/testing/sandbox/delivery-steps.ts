@@ -14,7 +14,7 @@ export interface VendorConnection {
   end(): void
   /** Breaks the connection, after the bytes written so far were sent. */
   reset(): void
-  /** Breaks the connection as if it had never been made, if the transport can show that. */
+  /** Breaks the connection as if it had never been opened, if the transport can do that. */
   refuse(): void
   /** Calls back when writing may resume after `write` returned false. One listener. */
   onDrain(listener: () => void): void
@@ -22,7 +22,7 @@ export interface VendorConnection {
   onDisconnect(listener: () => void): void
 }
 
-/** Takes over a call that has arrived in full. */
+/** Handles a call that has arrived completely. */
 export type CallReceiver = (call: IncomingCall, connection: VendorConnection) => void
 
 /** One thing that the server side of a connection does. */
@@ -41,13 +41,13 @@ export type DeliveryStep =
 // Node's timers overflow above this.
 const MAX_DELAY_MS = 2 ** 31 - 1
 
-// Without a wait an endless body would keep the process from doing anything else.
+// Without a pause, an endless body would block the process.
 const ENDLESS_PAUSE_MS = 5
 const ENDLESS_BLOCK = Buffer.alloc(64 * 1024, ' ')
 
 /**
- * The steps by which an answer is sent, faults of delivery included. May be endless.
- * @param eventDelayMs Wait before each event of a stream.
+ * Returns the steps that send an answer, including faults of delivery. May be endless.
+ * @param eventDelayMs Delay before each event of a stream, in milliseconds.
  */
 export function* deliverySteps(
   reply: SandboxReply,
@@ -80,7 +80,7 @@ export function* deliverySteps(
 
 interface ShownBody {
   readonly pieces: readonly ReplyPiece[]
-  /** `cut`: ends cleanly but incomplete, so that no length may be announced. */
+  /** With `cut`, the body ends cleanly but incomplete, so no length may be announced. */
   readonly ending: 'end' | 'cut' | 'hang' | 'reset' | 'endless'
 }
 

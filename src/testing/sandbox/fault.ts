@@ -5,7 +5,7 @@ import { hintAt } from '../../core/known-members.ts'
  *
  * - `sandbox.fault({ kind: 'status', status: 503, times: 2 })` for the next matching calls;
  * - a mark in the prompt or in the text to embed, for any client over HTTP: `[[fault:status=503]]`. Each kind below shows its
- *   mark; further settings follow after commas. A mark counts only in the user's last text, and is not echoed. `times=N`
+ *   mark; more settings follow after commas. A mark counts only in the user's last text, and is not echoed. `times=N`
  *   limits a mark to N calls: `[[fault:status=503,times=1]]`.
  *
  * Marks in one text can be combined.

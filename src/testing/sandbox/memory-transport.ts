@@ -19,7 +19,7 @@ export interface MemoryTransport extends Transport {
   resetAll(): void
 }
 
-/** Makes a transport that passes every call, for any origin, to `receive`. Applies both timeouts of the contract. */
+/** Creates a transport that passes every call, for any origin, to `receive`. Applies both timeouts of the contract. */
 export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTransport {
   const open = new Set<MemoryCall>()
   let whenIdle: (() => void)[] = []
@@ -151,7 +151,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
     this.#onDisconnect = listener
   }
 
-  /** Hands over what waits, as long as the caller takes it. */
+  /** Delivers waiting chunks as long as the caller accepts them. */
   #flush(): void {
     while (!this.#isPaused && !this.#isOver && this.#waiting.length > 0) {
       this.#watch()

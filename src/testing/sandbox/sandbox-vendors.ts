@@ -190,15 +190,15 @@ export interface Sandbox {
 }
 
 /**
- * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, Cohere, chat and Responses of Azure OpenAI, Vertex AI with Google's
- * token endpoint at `/token`, Amazon Bedrock at `/bedrock`, and the servers of `signalbox/presets` at
- * `/presets/ID/v1`. They use the vendors' real wire formats,
- * refuse the same requests, answer deterministically, and fail on request (see `Fault`).
+ * Creates offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, Cohere, chat and Responses of Azure OpenAI, Vertex AI
+ * with Google's token endpoint at `/token`, Amazon Bedrock at `/bedrock`, and the servers of `signalbox/presets` at
+ * `/presets/ID/v1`. They use the vendors' real wire formats, reject the same requests, answer deterministically, and fail on
+ * request (see `Fault`).
  *
- * The model echoes: it answers `You said: …`, calls the functions that the text names (`call get_weather`), quotes their
- * results, fills JSON schemas, and thinks on request. Prompt tokens are a quarter of the prompt's bytes, rounded up; each
- * word of the answer is one token. The word `cached` in a prompt makes half of it a cache read, `cache-write` a quarter of
- * it a cache write. Videos and batches become ready by the clock; marks such as `[[video:fail]]` and `[[batch:expired]]` steer them.
+ * The model echoes: it answers `You said: …`, calls the functions that the text names (`call get_weather`), quotes their results,
+ * fills JSON schemas, and thinks on request. Prompt tokens are a quarter of the prompt's bytes, rounded up; each word of the answer
+ * is one token. The word `cached` in a prompt turns half of it into a cache read, `cache-write` a quarter of it into a cache write.
+ * Videos and batches become ready by the clock; marks such as `[[video:fail]]` and `[[batch:expired]]` steer them.
  *
  * @example
  * const sandbox = sandboxVendors()

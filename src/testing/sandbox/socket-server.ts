@@ -12,10 +12,10 @@ export interface SocketServer {
   close(): Promise<void>
 }
 
-// Longer than clients keep connections, so that no connection ends while it is reused.
+// Longer than clients keep connections open, so that no connection closes while it is reused.
 const KEEP_ALIVE_MS = 120_000
 
-/** Listens on a port of 127.0.0.1; 0 takes a free one. Rejects when the port cannot be had. */
+/** Listens on a port of 127.0.0.1, or on a free one for 0. Rejects if the port is unavailable. */
 export async function socketServer(port: number, receive: CallReceiver): Promise<SocketServer> {
   const sockets = new Set<Socket>()
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, (request, response) => {
@@ -70,7 +70,7 @@ function readCall(request: IncomingMessage, response: ServerResponse, receive: C
       new SocketConnection(response),
     )
   })
-  // A caller that disconnects while it sends has not made a call; without a listener the error would end the process.
+  // A caller that disconnects while sending has not made a call. Without a listener, the error would end the process.
   request.on('error', () => response.destroy())
 }
 
@@ -98,7 +98,7 @@ class SocketConnection implements VendorConnection {
   head(status: number, headers: readonly string[]): void {
     if (this.#isEnded) return
     this.#response.writeHead(status, [...headers])
-    // Headers are sent at once, as a vendor does, even if the first bytes of the body come later.
+    // Sends headers immediately, like a vendor, even if the body starts later.
     this.#response.flushHeaders()
   }
 
@@ -116,7 +116,7 @@ class SocketConnection implements VendorConnection {
     if (this.#isEnded) return
     this.#isEnded = true
     const { socket } = this.#response
-    // Before the headers the caller gets a reset; later a plain close, after which what was sent can still be read.
+    // Before the headers the caller gets a reset, later a plain close, after which the sent bytes can still be read.
     if (this.#response.headersSent) socket?.destroySoon()
     else socket?.resetAndDestroy()
   }

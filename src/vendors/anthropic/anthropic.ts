@@ -127,7 +127,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
     displayName: 'Anthropic',
     configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
   })
-  // Claude in the clouds has other batch APIs, or none.
+  // Claude in the clouds has other batch APIs, or no batch API.
   return { ...vendor, claims: ['claude-*'], batches: messageBatches(messagesAddress(address.prefix, options)) }
 }
 

@@ -11,8 +11,8 @@ import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { messagesStreamError } from './error-from.ts'
 
 /**
- * A delta of text that has no escape, as most events of a stream are: what it matches is JSON, and the group is the value of the
- * text. Matching takes an eighth of the time of parsing.
+ * Matches a text delta without escapes, as in most events of a stream. Such a delta is valid JSON, and the group is the text.
+ * Matching takes an eighth of the time of parsing.
  */
 const PLAIN_TEXT_DELTA =
   /^\{"type":"content_block_delta","index":(?:0|[1-9]\d*),"delta":\{"type":"text_delta","text":"([^"\\\p{Cc}]*)"\} *\}$/u

@@ -13,13 +13,14 @@ const KNOWN_TOOLS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Beta features that are billed only by tokens, or by a price field of their own, without their dates. Nearly all are in the type
- * `AnthropicBeta` of `@anthropic-ai/sdk` 1.11. That they cost only tokens follows from their pages ("Beta headers", "Pricing").
- * Betas of coding clients are not in any list of the vendor: they were observed in requests of Claude Code (`claude-code`, `oauth`,
- * `afk-mode`, `dangerous-tool-use`, `per-turn-control`, `redact-thinking`, `thinking-resumption`, `prompt-caching-scope`,
- * `summarize-connector-text`, `mid-conversation-system`, `advanced-tool-use`, `tool-search-tool`, `effort`). That these cost
- * nothing more is an estimate. Betas that another model or account pays for (`server-side-fallback`, `fallback-credit`,
- * `user-profiles-billing`) are left out.
+ * Beta features that are billed only by tokens, or by a price field of their own, without their dates.
+ *
+ * Nearly all are in the type `AnthropicBeta` of `@anthropic-ai/sdk` 1.11. That they cost only tokens follows from their pages
+ * ("Beta headers", "Pricing"). Betas of coding clients are not in any list of the vendor: they were observed in requests of Claude
+ * Code (`claude-code`, `oauth`, `afk-mode`, `dangerous-tool-use`, `per-turn-control`, `redact-thinking`, `thinking-resumption`,
+ * `prompt-caching-scope`, `summarize-connector-text`, `mid-conversation-system`, `advanced-tool-use`, `tool-search-tool`,
+ * `effort`). That these cost nothing more is an estimate. Betas that another model or account pays for (`server-side-fallback`,
+ * `fallback-credit`, `user-profiles-billing`) are left out.
  */
 const KNOWN_BETAS: ReadonlySet<string> = new Set([
   ...['advanced-tool-use', 'advisor-tool', 'afk-mode', 'cache-diagnosis', 'claude-code', 'code-execution', 'compact'],

@@ -3,7 +3,7 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
 import { keyHeadersFor, type MessagesAddress } from './chat-to-wire.ts'
 
-/** Statuses of the errors of single calls, by type (Anthropic, "Errors"): a result of a batch has none. */
+/** Statuses of the errors of single calls, by type (Anthropic, "Errors"). Results of batches have no status. */
 const STATUSES: ReadonlyMap<unknown, number> = new Map([
   ['invalid_request_error', 400],
   ['authentication_error', 401],
@@ -22,9 +22,9 @@ const BEGIN = '{"requests":['
 const END = ']}'
 
 /**
- * Batches of the Messages API (Anthropic API reference, "Message Batches"): the creation carries the requests, and the results come in any
- * order. A batch has no name, so none is found again whose creation got no answer. Results are read at the vendor's own address and not by
- * the address that a batch gives for them: the key goes nowhere else.
+ * Batches of the Messages API (Anthropic API reference, "Message Batches"): the creation carries the requests, and results arrive
+ * in any order. A batch has no name, so it cannot be found again if its creation got no answer. Results are read at the vendor's
+ * own address rather than the one in the batch, so that the key is sent nowhere else.
  */
 export function messageBatches(address: MessagesAddress): NativeBatches {
   const root = `${address.path}/batches`
@@ -44,7 +44,7 @@ export function messageBatches(address: MessagesAddress): NativeBatches {
   return {
     // 256 MB of a body, and 32 MB of a request.
     limits: { maxRequests: 100_000, maxBytes: 256_000_000 - BEGIN.length - END.length, maxLineBytes: 32_000_000 },
-    // These headers hold for a whole batch.
+    // These headers apply to a whole batch.
     takes: ({ path, headers: given }) =>
       path === address.path &&
       headerOf(given, 'anthropic-beta') === undefined &&

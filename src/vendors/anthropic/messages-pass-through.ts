@@ -125,7 +125,7 @@ export class MessagesPassThrough extends PassThroughStream {
   }
 }
 
-/** Returns the ids by which an answer can be continued. The caller gets the vendor's own id. */
+/** Returns the ids with which an answer can be continued. The caller gets the vendor's own id. */
 export function threadIds({ id }: Record<string, unknown>): AnswerIds | undefined {
   return typeof id === 'string' ? { id, upstreamId: id } : undefined
 }

@@ -39,7 +39,7 @@ const COHERE_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<CohereOptions>
 
-/** `contextTokens` holds for the query with one document. */
+/** `contextTokens` limits the query with one document. */
 const COHERE_MODELS: readonly ModelDefinition[] = [
   rerankModel('4.0-pro', 32_768, 'Rerank 4 Pro'),
   rerankModel('4.0-fast', 32_768, 'Rerank 4 Fast'),

@@ -7,7 +7,7 @@ import type { Vendor } from '../vendor.ts'
 /** "Free allocated quota exceeded.", "The free quota has been exhausted. To continue …". From its beginning: errors quote requests. */
 const FREE_QUOTA_USED_UP = /^(?:the )?free (?:allocated )?quota\b/i
 
-/** DashScope, error codes page: what is the operator's account, what is rate, what is a fault of the service. */
+/** Errors of the operator's account, rate limits and faults of the service (DashScope, error codes page). */
 export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
   concerns: {
     Arrearage: 'key',
@@ -66,8 +66,8 @@ export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
 const REQUEST_ID = /^[\w-]{1,100}$/
 
 /**
- * Reads DashScope's errors of both APIs with the vendor's own request id, which its support asks for: `request_id` at the
- * top of the body (native and compatible mode), else the header `x-request-id`.
+ * Reads DashScope's errors of both APIs with the vendor's own request id, which its support needs: `request_id` at the top of the
+ * body (native and compatible mode), else the header `x-request-id`.
  */
 export function dashscopeFailure(errors: ErrorReader): Vendor['errorFrom'] {
   return (answer, nowMs) => {

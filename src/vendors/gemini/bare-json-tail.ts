@@ -2,7 +2,7 @@ const LINE_FEED = 0x0a
 const OPEN_BRACE = 0x7b
 const OPEN_BRACKET = 0x5b
 
-/** Longest tail that is kept; errors are far shorter. */
+/** Maximum size of a stored tail. Errors are far shorter. */
 const MAX_TAIL_BYTES = 1024 * 1024
 
 /**
@@ -15,7 +15,7 @@ export class BareJsonTail {
   #byteLength = 0
   #isAtLineStart = true
 
-  /** Takes one network read and returns the part of it that belongs to events. */
+  /** Processes one network read and returns the part of it that belongs to events. */
   push(chunk: Uint8Array): Uint8Array {
     const start = this.#text === undefined ? this.#tailStart(chunk) : 0
     if (start === -1) return chunk
@@ -26,7 +26,7 @@ export class BareJsonTail {
     return chunk.subarray(0, start)
   }
 
-  /** The tail's text; undefined when the stream held events only. */
+  /** Returns the tail's text, or `undefined` if the stream contained only events. */
   end(): string | undefined {
     return this.#text
   }

@@ -52,7 +52,7 @@ class ChatDecoder implements ChatStreamDecoder {
   }
 
   #read(data: string): void {
-    // Proxies that speak several dialects add OpenAI's end mark to every stream.
+    // Proxies for several dialects add OpenAI's end mark to every stream.
     if (this.failure !== undefined || data === '' || data === '[DONE]') return
     const response = parseAnswerJson(data, 'args')
     if (response === undefined) this.#unreadable = invalidResponse('the vendor sent an event that is not JSON')

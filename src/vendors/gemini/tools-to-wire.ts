@@ -8,8 +8,8 @@ import type { ModelAbilities } from './model-abilities.ts'
 import { parametersToWire } from './schema-to-wire.ts'
 
 /**
- * The functions a model may call and whether it must. Nothing without functions, because the vendor refuses an empty list
- * and a choice without functions; a call that was to be forced is reported then.
+ * Returns the functions that a model may or must call. Empty without functions, because the vendor rejects an empty list and a
+ * choice without functions; a forced call is then reported as dropped.
  * @throws GatewayError `unsupported_parameter` naming a tool or choice that is not a function, `invalid_request` for a
  *   malformed one.
  */
@@ -68,7 +68,7 @@ function functionOf(tool: ChatTool, path: string, budget: WorkBudget): OfferedFu
   return { name, strict: strict === true, declaration }
 }
 
-/** The names of a choice of the form `allowed_tools`. Tools outside it are not sent, which holds in every calling mode. */
+/** Returns the names of an `allowed_tools` choice. Other tools are not sent, in every calling mode. */
 function allowedNames(choice: ChatRequest['tool_choice']): ReadonlySet<string> | undefined {
   if (!isJsonObject(choice) || choice.type !== 'allowed_tools') return undefined
   const tools: unknown = choice.allowed_tools?.tools

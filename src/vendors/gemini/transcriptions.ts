@@ -20,7 +20,7 @@ import { usageFrom } from './usage-from.ts'
 /** Fields that have no effect there. */
 const WITHOUT_EFFECT = ['timestamp_granularities', 'chunking_strategy'] as const
 
-/** Transcription by a chat model: the recording, and what to do with it (Gemini API, "Audio understanding"). */
+/** Transcription with a chat model: the recording and an instruction (Gemini API, "Audio understanding"). */
 export function transcriptions(basePath: string): TranscriptionOperation {
   return {
     abilities: () => GEMINI_TRANSCRIPTION,
@@ -32,7 +32,7 @@ export function transcriptions(basePath: string): TranscriptionOperation {
 function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, basePath: string): WireRequest {
   const { file, audio, temperature } = request
   const { thinking, sampling } = modelAbilities(model.upstream)
-  // To write down what is said takes no thought, and thoughts are paid for.
+  // Transcribing needs no thinking, and thoughts are billed.
   const { config: thinkingConfig } = reasoningToWire('none', thinking)
   const generationConfig: GenerationConfig = {
     ...(temperature === undefined || !sampling ? {} : { temperature }),

@@ -5,14 +5,12 @@ import { apiRequestHead, modelId } from './api-request.ts'
 import { droppedFields, isVector, textsOf, unitVector } from './embeddings.ts'
 import { usageFrom } from './usage-from.ts'
 
-/**
- * Models whose method is `embedContent`, which takes one text; they have no `predict` (Vertex AI, "Gemini Embedding 2").
- */
+/** Models with `embedContent`, which accepts one text, and without `predict` (Vertex AI, "Gemini Embedding 2"). */
 const BY_CONTENT = /^gemini-embedding-(?:[2-9]|[1-9]\d)/
 
 /**
- * Texts of one call: `embedContent` has no lists, `gemini-embedding-001` takes no more, and the others take so many in every region
- * (Vertex AI, "Get text embeddings").
+ * Maximum texts per call in every region. `embedContent` has no lists, and `gemini-embedding-001` accepts one text (Vertex AI, "Get
+ * text embeddings").
  */
 const MAX_TEXTS = 5
 
@@ -58,7 +56,7 @@ function embeddingFromWire({ body }: WireAnswer): EmbeddingsResult | undefined {
 function instancesToWire(call: VendorCall<EmbeddingsRequest>, basePath: string): WireRequest {
   const { request, model, apiKey } = call
   const dimensions = request.dimensions ?? undefined
-  // A text that is too long is refused; by default it would be cut without a word.
+  // A text that is too long is rejected. By default, it would be truncated silently.
   const parameters = {
     autoTruncate: false,
     ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),

@@ -4,7 +4,7 @@ import { reasoningTags } from '../shared/reasoning-tags.ts'
 
 const THINK_TAGS = reasoningTags('think')
 
-/** The repair of answers that a preset asks for; undefined when its answers need none. */
+/** Returns the repair that the answers of a preset need, if any. */
 export function answerRepairOf({ thinksInTags, hasFractionalTimes }: Preset): AnswerRepair | undefined {
   if (thinksInTags !== true && hasFractionalTimes !== true) return undefined
   return {

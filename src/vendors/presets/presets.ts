@@ -14,7 +14,7 @@ export type {
 } from '../shared/preset.ts'
 
 /**
- * Servers of OpenAI's dialect, by name, for `openaiCompatible(presets.groq, { apiKey })`. Survey of 2026-11-22; a preset holds no
+ * Servers of OpenAI's dialect, by name, for `openaiCompatible(presets.groq, { apiKey })`. Survey of 2026-11-22. Presets contain no
  * models and no prices.
  */
 export const presets = { ...MODEL_MAKER_PRESETS, ...HOST_PRESETS, ...LOCAL_PRESETS } as const satisfies Readonly<

@@ -9,6 +9,7 @@ export const MAX_KEPT_KEYS = 1_000
 /**
  * Creates headers that carry a key in `name`, after `prefix`. Answers are requested uncompressed, because they are passed on and
  * read unchanged. An empty key sends no credential.
+ *
  * The list is created once per key: Node would copy and check a text that is joined again for each call.
  */
 export function keyHeaders(name: string, prefix = ''): KeyHeaders {

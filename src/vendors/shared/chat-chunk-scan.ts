@@ -30,8 +30,10 @@ const TOOL_CALL = 6
  * Scans the text of one chat chunk without parsing it, to find out whether it is ordinary: it has choices, each with a delta, no
  * usage, no error and no finish reason, its content is text, its tool calls have an index, and its model is a string. Other chunks
  * are rare (the first and the last few of a stream) and are parsed. Nothing is allocated; the fields hold the findings of the last
- * scan. The chunks of one answer start alike (id, model, index) up to the members of the delta, and most end alike after the text
- * of their content. The start of the first ordinary chunk is stored, and equal bytes are not scanned again. {@link skipAlike} finds
+ * scan.
+ *
+ * The chunks of one answer start alike (id, model, index) up to the members of the delta, and most end alike after the text of
+ * their content. The start of the first ordinary chunk is stored, and equal bytes are not scanned again. {@link skipAlike} finds
  * whole events that differ from a scanned one only in the text of their content.
  */
 export class ChatChunkScan {

@@ -23,12 +23,12 @@ interface CollectedChoice {
   finishReason: FinishReason | undefined
 }
 
-/** Gathers what a reader of a vendor's answer writes into one chat completion. */
+/** Collects the output of an answer reader into one chat completion. */
 export class CompletionCollector implements ChatStreamWriter {
   #id = ''
   readonly #choices = new Map<number, CollectedChoice>()
 
-  /** The completion with its choices in order; undefined if there are none, or one has neither an end nor content. */
+  /** Returns the completion with its choices in order, or `undefined` if there are none, or one has neither an end nor content. */
   completion(call: VendorCall<ChatRequest>, usage: Usage | undefined): ChatCompletion | undefined {
     const choices: ChatCompletion['choices'] = []
     for (const [index, choice] of [...this.#choices].sort(([first], [second]) => first - second)) {

@@ -1,6 +1,6 @@
 /** The content of a data URL. */
 export interface DataUrl {
-  /** Lower-case, without parameters: `image/png`; empty when the URL states none. */
+  /** Media type in lower case, without parameters: `image/png`. Empty if the URL states none. */
   readonly mediaType: string
   /** Never empty. */
   readonly base64: string

@@ -20,7 +20,7 @@ export class DeltaEvent {
   /** Position after the event. */
   end = 0
 
-  /** False where the event must be parsed. `dataStart` is the position after {@link deltaStart}. */
+  /** Returns false if the event must be parsed. `dataStart` is the position after {@link deltaStart}. */
   find(bytes: Buffer, dataStart: number): boolean {
     const lineEnd = bytes.indexOf(LINE_FEED, dataStart)
     if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return false

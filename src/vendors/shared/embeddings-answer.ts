@@ -53,7 +53,7 @@ export function readEmbeddings(
   return { vectors, usage: embeddingsUsage(body['usage']) }
 }
 
-/** Reads usage of an embedding answer; servers that count only a total mean the input by it. */
+/** Reads usage of an embedding answer. If a server reports only a total, it is the input. */
 function embeddingsUsage(value: unknown): Usage | undefined {
   if (!isJsonObject(value)) return undefined
   const tokens = typeof value['prompt_tokens'] === 'number' ? value['prompt_tokens'] : value['total_tokens']
@@ -116,7 +116,7 @@ function rebuilt(chunks: readonly Uint8Array[], call: VendorCall<EmbeddingsReque
   return { chunks: [Buffer.from(JSON.stringify(body))], usage: result.usage }
 }
 
-/** True when the answer is already what the caller should read. */
+/** Whether the answer already has the form for the caller. */
 function isReady({ members }: EmbeddingsShell, call: VendorCall<EmbeddingsRequest>): boolean {
   const usage = members['usage']
   if (members['model'] !== call.publicModel || members['object'] !== 'list') return false
@@ -128,7 +128,7 @@ function tokenUsage(tokens: number): { usage: Record<string, unknown> } {
   return { usage: { prompt_tokens: tokens, total_tokens: tokens } }
 }
 
-/** Usage with the field that some vendors leave out; without a total nothing is made up. */
+/** Returns usage with the field that some vendors omit. Without a total, none is invented. */
 function usageMember(wire: unknown): { usage?: Record<string, unknown> } {
   if (!isJsonObject(wire)) return {}
   const total = wire['total_tokens'] ?? wire['prompt_tokens']
@@ -138,9 +138,9 @@ function usageMember(wire: unknown): { usage?: Record<string, unknown> } {
 // The text around the vectors is short; a longer one is parsed completely.
 const MAX_EDGE_BYTES = 16_384
 
-/** An embedding answer taken apart without reading its vectors. */
+/** An embedding answer split without parsing its vectors. */
 interface EmbeddingsShell {
-  /** Every member of the answer but `data`. */
+  /** Every member of the answer except `data`. */
   readonly members: Readonly<Record<string, unknown>>
   /** The bytes of `data` after its opening bracket, with the closing one. */
   readonly vectors: readonly Uint8Array[]
@@ -230,8 +230,8 @@ function passNumber(cursor: JsonCursor, value: number): boolean {
   return next === COMMA || next === CLOSE_BRACE
 }
 
-/** Number of vectors that a request asks for. */
+/** Returns the number of requested vectors. */
 function inputCount(input: EmbeddingsRequest['input']): number {
-  // A bare list of numbers is one text, given as token ids.
+  // A bare list of numbers is one text as token ids.
   return Array.isArray(input) && typeof input[0] !== 'number' ? input.length : 1
 }

@@ -20,7 +20,7 @@ const EFFORTS: readonly (readonly [pattern: RegExp, efforts: readonly string[]])
 ]
 
 /**
- * Returns what a model of OpenAI's accepts. While models reason, they reject stop sequences and every temperature but the
+ * Returns what a model of OpenAI's accepts. While models reason, they reject stop sequences and every temperature except the
  * default (OpenAI, API reference, `stop`; "Reasoning models").
  * @param listed Efforts that the catalog lists for the model.
  */

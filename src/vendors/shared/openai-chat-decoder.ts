@@ -140,7 +140,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     if (finish !== undefined) this.#finish(index, state, finish)
   }
 
-  /** Returns whether the delta held content. */
+  /** Returns whether the delta contained content. */
   #delta(delta: Record<string, unknown>, index: number, state: ChoiceState, logprobs?: readonly unknown[]): boolean {
     mendContentParts(delta)
     const reasoning = reasoningText(delta)

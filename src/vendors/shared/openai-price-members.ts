@@ -11,7 +11,7 @@ const CONTAINERS = TOOLS.flatMap((tools) =>
 )
 
 /**
- * Images that a model plans, animates or writes as SVG take more computation than one image of their size and quality (OpenAI API,
+ * Images that a model plans, animates or writes as SVG need more computation than one image of their size and quality (OpenAI API,
  * "Create image": `complexity`, `frame_count`, `svg`).
  */
 const IMAGES: readonly PriceMember[] = [

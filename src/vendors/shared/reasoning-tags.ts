@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { AnswerRepair } from './openai-chat-dialect.ts'
 
-/** Makes `reasoning_content` of `<tag>…</tag>` at the beginning of the content of answers. @param tag `think`. */
+/** Moves `<tag>…</tag>` at the start of the content of answers to `reasoning_content`. @param tag Name, such as `think`. */
 export function reasoningTags(tag: string): AnswerRepair {
   return {
     whole: (completion) => splitWhole(completion, tag),
@@ -63,15 +63,15 @@ function objectsOf(value: unknown): Record<string, unknown>[] {
 /** An answer that begins with more blanks is text: each chunk of them would be looked through again. */
 const MOST_BLANKS = 256
 
-/** A piece of an answer, taken apart. */
+/** A split chunk of an answer. */
 interface SplitText {
   readonly text: string
   readonly reasoning: string
 }
 
 /**
- * Takes `<tag>…</tag>` at the beginning of an answer out of its text, however the text is cut into chunks, and once more right
- * behind it: some servers put each chunk of reasoning between tags. Tags anywhere else belong to the answer.
+ * Removes `<tag>…</tag>` at the start of an answer from its text, however the text is split into chunks, and once more directly
+ * after it: some servers put each chunk of reasoning between tags. Tags anywhere else belong to the answer.
  */
 class ReasoningTagSplitter {
   readonly #open: string
@@ -112,7 +112,7 @@ class ReasoningTagSplitter {
     return { text: rest, reasoning }
   }
 
-  /** The answer has ended: gives what was held back. */
+  /** Called at the end of the answer. Returns the held text. */
   end(): SplitText {
     const held = this.#held
     this.#held = ''

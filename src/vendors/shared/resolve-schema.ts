@@ -13,7 +13,7 @@ const LEVELS_READ: ReadonlyMap<string, number> = new Map([
   ...['$defs', 'definitions'].map((name) => [name, 0] as const),
 ])
 
-/** Units of a visit in addition to what it reads, because each schema is written as an object of its own. */
+/** Units of a visit in addition to what it reads, because each schema is written as a separate object. */
 const VISIT_UNITS = 8
 
 /** Deepest chain of references within references. */
@@ -68,7 +68,7 @@ export function resolveSchema(place: SchemaPlace, document: SchemaDocument): Sch
   return { schema: mergeSchemas(merged, own, document), trail: [...trail] }
 }
 
-/** Two schemas that hold at once: properties and required names add up, for all else the second one counts. */
+/** Merges two schemas that both apply: properties and required names are joined; for everything else the second one counts. */
 export function mergeSchemas(first: JsonSchema, second: JsonSchema, document: SchemaDocument): JsonSchema {
   payForCopy(first, document)
   payForCopy(second, document)
@@ -82,7 +82,7 @@ export function mergeSchemas(first: JsonSchema, second: JsonSchema, document: Sc
   return merged
 }
 
-/** Pays for a copy of a schema's own members and of what {@link mergeSchemas} copies with them. */
+/** Charges the budget for a copy of a schema's own members and of what {@link mergeSchemas} copies with them. */
 function payForCopy(schema: JsonSchema, { budget, path }: SchemaDocument): void {
   const { properties, required } = schema
   budget.pay(Object.keys(schema).length, path)

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { EndUserMembers } from '../../endpoints/operation.ts'
 
-/** Paths whose requests have the member (OpenAI API reference, "Safety best practices"). */
+/** Paths whose requests contain the member (OpenAI API reference, "Safety best practices"). */
 const PATHS = /\/(?:chat\/completions|responses)(?:\?|$)/
 
 /** Shortest key in characters. */

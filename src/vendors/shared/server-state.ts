@@ -2,11 +2,11 @@ import { isJsonObject } from '../../core/json.ts'
 import type { ChatMessage, ChatToolCall, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 
 /**
- * Members of an assistant's message in which servers of the dialect give state that they want back unchanged: OpenRouter
- * ("Preserving reasoning"), LiteLLM ("Reasoning content"), GitHub Copilot.
+ * Members of an assistant's message with state that servers of the dialect need back unchanged: OpenRouter ("Preserving
+ * reasoning"), LiteLLM ("Reasoning content"), GitHub Copilot.
  */
 const MESSAGE_MEMBERS = ['reasoning_details', 'thinking_blocks', 'reasoning_opaque', 'reasoning_text'] as const
-/** Member of messages and of calls that holds signatures among other things (LiteLLM, "Gemini 3"). */
+/** Member of messages and of calls that contains signatures among other things (LiteLLM, "Gemini 3"). */
 const PROVIDER_FIELDS = 'provider_specific_fields'
 const SIGNATURES = ['thought_signature', 'thought_signatures'] as const
 
@@ -15,7 +15,7 @@ type Members = Record<string, unknown>
 /** Types of entries that are whole: two of them are never pieces of one. */
 const WHOLE_TYPES: ReadonlySet<unknown> = new Set(['reasoning.encrypted', 'redacted_thinking'])
 
-/** Returns the state of a message or a piece of one, or `undefined` if it has none. */
+/** Returns the state of a message or delta, or `undefined` if it has none. */
 export function messageState(message: Members): Members | undefined {
   const given = MESSAGE_MEMBERS.filter((name) => isState(message[name])).map((name) => [name, message[name]] as const)
   return withMembers([...given, ...signaturesIn(message)])
@@ -40,7 +40,7 @@ function isState(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : typeof value === 'string' && value !== ''
 }
 
-/** Returns the state of a message with that of a further piece of a stream. */
+/** Returns the state of a message with that of another delta. */
 export function joinedState(state: Members | undefined, piece: Members): Members {
   const joined = { ...state }
   for (const [name, value] of Object.entries(piece)) joined[name] = joinedValue(joined[name], value)
@@ -75,7 +75,7 @@ function joinedEntry(last: Members, entry: Members): Members {
   return joined
 }
 
-/** Adds state to what a message or call carries. @param vendor Id of the vendor that wants it back. */
+/** Adds state to the state that a message or call carries. @param vendor Id of the vendor that needs it back. */
 export function withServerState(
   extra: ExtraContent | undefined,
   vendor: string,
@@ -86,7 +86,7 @@ export function withServerState(
   return { ...extra, server: { vendor, ...(message && { message }), ...(call && { call }) } }
 }
 
-/** Where state waits while the rules of a server rewrite its message. Copies keep it, and JSON leaves it out. */
+/** Holds state while the rules of a server rewrite its message. Copies keep it, and JSON omits it. */
 const STATE = Symbol('state')
 
 interface Holder {
@@ -94,7 +94,7 @@ interface Holder {
 }
 
 /**
- * Takes the state of servers out of what messages and calls carry, and keeps that of one vendor with them for {@link restoredState}.
+ * Removes the state of servers from messages and calls, and holds that of one vendor for {@link restoredState}.
  * @returns `undefined` if there is none.
  */
 export function heldState(messages: readonly ChatMessage[], vendor: string): ChatMessage[] | undefined {

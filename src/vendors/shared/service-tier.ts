@@ -7,7 +7,7 @@ const ORDINARY_TIERS: ReadonlySet<unknown> = new Set(['default', 'standard', 'on
 const ORDINARY_REQUESTS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'flex', ...ORDINARY_TIERS])
 
 /**
- * Returns usage with the tier of service that decides its price. Usage stays as it is if the vendor reports no tier, or the ordinary
+ * Returns usage with the tier of service that decides its price. Usage is unchanged if the vendor reports no tier, or the ordinary
  * one for a request at the ordinary price.
  * @param told Tier that the answer names.
  * @param asked Tier that the request names, if any.

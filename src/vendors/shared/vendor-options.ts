@@ -5,7 +5,7 @@ import type { WeightedKey } from '../vendor.ts'
 const WEIGHTED_KEY_MEMBERS = { key: true, weight: true } satisfies MemberNames<WeightedKey>
 
 /**
- * Refuses members that the options of a factory, their models and their keys do not have.
+ * Rejects members that the options of a factory, their models and their keys do not have.
  * @throws TypeError naming the path and the nearest known member.
  */
 export function checkVendorOptions(

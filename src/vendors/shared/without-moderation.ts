@@ -2,9 +2,9 @@ import { INLINE_MODERATION, refuseLostBlocking } from '../../endpoints/inline-mo
 
 /** A request that a vendor gets which does not moderate. */
 export interface UnmoderatedRequest<Request> {
-  /** The same object if the caller does not ask for moderation. */
+  /** The same object unless the caller requests moderation. */
   readonly request: Request
-  /** The dropped field, if it asks for scores. */
+  /** The dropped field, if it requests scores. */
   readonly dropped: readonly string[]
 }
 

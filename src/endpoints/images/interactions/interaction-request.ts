@@ -7,7 +7,7 @@ export type InteractionBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly mime_type?: string; readonly data?: string; readonly uri?: string }
 
-/** What to render. */
+/** Format of the output. */
 export interface InteractionResponseFormat {
   readonly type: 'image'
   readonly mime_type?: string

@@ -26,7 +26,7 @@ const block = onDemand(() =>
     ),
 )
 
-/** Maximum number of blocks of a message. The models of today take one text and a few images. */
+/** Maximum number of blocks of a message. Current models accept one text and a few images. */
 const MAX_BLOCKS = 64
 
 const message = onDemand(() =>
@@ -47,7 +47,7 @@ const negativePrompt = onDemand(() =>
 
 /**
  * Rules of the multimodal image request (API specification, "Multimodal image request") that hold for every model. Unknown fields
- * pass. Several texts pass too: the vendor refuses them, in its own words.
+ * are passed on. So are several texts: the vendor rejects them with its own text.
  */
 export const multimodalImageSchema = onDemand(() =>
   z.looseObject({

@@ -50,7 +50,7 @@ function messagesOperation(own: SandboxOperation, path: string): SandboxOperatio
   }
 }
 
-/** The call as the vendor itself would get it: access has been checked, and its own id tells what the model takes. */
+/** Returns the call for the stand-in of the vendor itself: access was checked, and its own id decides what the model accepts. */
 function asAtTheVendor(call: SandboxCall): SandboxCall {
   const body = asObject(call.body)
   const model = asText(body['model']).replace(/^.*\banthropic\.|-v\d+(?::\d+)?$/g, '')

@@ -29,7 +29,7 @@ export const BEDROCK_ERRORS: VendorErrors = {
   streamEvent: () => 'event: error\ndata: {"message":"The model returned an error."}\n\n',
 }
 
-/** A refusal by an exception; with the time of the service where that is given. */
+/** Creates a rejection by an exception, with the time of the service if given. */
 export function awsRefusal(status: number, name: string, message: string, nowMs?: number): RefusedCall {
   const date = nowMs === undefined ? [] : ['date', new Date(nowMs).toUTCString()]
   return new RefusedCall(awsError(status, name, message, date))

@@ -10,7 +10,7 @@ const RESULT_BLOCKS = names('text json image document')
 const TOOL_ID = /^[a-zA-Z0-9_-]{1,64}$/
 const FILE_NAME = /^[a-zA-Z0-9()[\]-]+(?: [a-zA-Z0-9()[\]-]+)*$/
 
-/** Refuses what the service refuses (Bedrock, reference of `Converse`, and its users' reports of 400 answers). */
+/** Rejects what the service rejects (Bedrock, reference of `Converse`, and its users' reports of 400 answers). */
 export function checkConverse(request: Fields): void {
   for (const field of Object.keys(request)) if (!FIELDS.has(field)) refuse(`Unknown field ${field}`)
   const messages = asList(request['messages']).map(asObject)

@@ -23,8 +23,8 @@ const MAX_REQUESTS = 100_000
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
- * Anthropic: `/v1/messages/batches`, with the batches of one sandbox (Anthropic API reference, "Message Batches"). Each request is answered
- * as a call by itself would be, and results come in another order than the requests.
+ * Anthropic: `/v1/messages/batches`, with the batches of one sandbox (Anthropic API reference, "Message Batches"). Each request is
+ * answered like a single call, and results are in another order than the requests.
  */
 export function anthropicBatches(run: BatchRun, times: BatchTimes): SandboxOperation[] {
   const batches = vendorBatches<null>(run, times)

@@ -212,7 +212,7 @@ function stopReason(turn: ChatTurn): string {
   }
 }
 
-/** Anthropic's input count excludes what was read from or written to the cache. */
+/** Anthropic's input count excludes tokens read from or written to the cache. */
 function usageOf({ usage }: ChatTurn) {
   return {
     input_tokens: usage.prompt - usage.cached - usage.cacheWrite,

@@ -22,7 +22,7 @@ const COHERE_ERRORS: VendorErrors = {
   streamEvent: () => '',
 }
 
-/** Cohere: `POST /v2/rerank` (rerank v2 reference). Answers hold no documents, and search units in place of tokens. */
+/** Cohere: `POST /v2/rerank` (rerank v2 reference). Answers contain no documents, and search units instead of tokens. */
 export const COHERE_RERANK: SandboxOperation = {
   vendor: 'cohere',
   operation: 'rerank',

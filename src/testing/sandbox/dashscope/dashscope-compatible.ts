@@ -52,8 +52,8 @@ const CHAT_RULES: readonly FieldRule[] = [
 const ROLES = ['system', 'assistant', 'user', 'tool', 'function']
 
 /**
- * DashScope: `POST /compatible-mode/v1/chat/completions`. Sources of the refusals: the vendor's error list and the
- * quirks that public clients work around (no frequency penalty, no empty tool list, no `developer` role).
+ * DashScope: `POST /compatible-mode/v1/chat/completions`. Sources of the rejections: the vendor's error list and the quirks that
+ * public clients work around (no frequency penalty, no empty tool list, no `developer` role).
  */
 export const DASHSCOPE_CHAT: SandboxOperation = {
   vendor: 'dashscope',

@@ -13,7 +13,7 @@ import { taskReply, unknownTaskReply, videoTaskList, videoTaskReply } from './da
 import { checkedVideoRequest } from './dashscope-videos-request.ts'
 import { videoMarks, videoTasks, withoutVideoMarks } from './dashscope-videos-tasks.ts'
 
-/** How long tasks take. */
+/** Durations of tasks. */
 export interface VideoTimes {
   /** Milliseconds until a task runs. */
   readonly pendingMs: number
@@ -23,9 +23,9 @@ export interface VideoTimes {
 
 /** Video at DashScope, with the tasks of one sandbox. */
 export interface DashScopeVideos {
-  /** `videos` (submission), `video-task`, `video-cancel` and `video-list`; no two take the same call. */
+  /** `videos` (submission), `video-task`, `video-cancel` and `video-list`. No two match the same call. */
   readonly operations: readonly SandboxOperation[]
-  /** The most task queries that one key made within a second; those that a queued fault answered are not counted. */
+  /** Maximum number of task queries by one key within a second, except those answered by a queued fault. */
   readonly mostQueriesPerSecond: number
   /** Clears the calls of the last second, and the largest number of them. Tasks stay. */
   resetCounts(): void
@@ -150,7 +150,7 @@ function idIn(path: string, pattern: RegExp): string {
 export interface CallMeter {
   /** Counts a call. False when the key has had its calls of this second. */
   take(key: string, nowMs: number): boolean
-  /** The most calls that one key made within one second, refused ones included. */
+  /** Maximum number of calls by one key within one second, including rejected ones. */
   readonly most: number
   /** Clears all calls. */
   clear(): void
@@ -160,7 +160,7 @@ const WINDOW_MS = 1000
 // The least recently used keys are dropped first.
 const MAX_KEYS = 1000
 
-/** Calls made at the same millisecond. */
+/** Calls in the same millisecond. */
 interface Moment {
   readonly atMs: number
   made: number
@@ -168,8 +168,8 @@ interface Moment {
 }
 
 /**
- * Makes a meter. A second is any 1000 ms that end now, so no burst gets past it at the turn of a second. Refused calls do not
- * count against the limit.
+ * Creates a meter. A second is any 1,000 ms that end now, so no burst passes at the turn of a second. Rejected calls do not count
+ * against the limit.
  */
 export function callMeter(callsPerSecond: number): CallMeter {
   const moments = new Map<string, Moment[]>()

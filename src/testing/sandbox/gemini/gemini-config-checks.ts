@@ -40,7 +40,7 @@ const CONFIG_RULES: readonly FieldRule[] = [
   ),
 ]
 
-/** The checks of everything but contents. */
+/** Checks everything except contents. */
 export function checkGeminiConfig(request: unknown, model: string): void {
   checkKnownFields(asObject(request), REQUEST_FIELDS, '')
   checkTools(request)
@@ -115,7 +115,7 @@ function checkThinking(thinking: unknown, model: string): void {
   if (budget === 0 && /-pro/.test(model)) refuseGemini('Budget 0 is invalid. This model only works in thinking mode.')
 }
 
-/** Not on the pro models, nor on flash from 3.7 on (its lite form takes it). */
+/** Neither pro models nor flash from 3.7 on support it, but flash-lite does. */
 function takesMinimalThinking(model: string): boolean {
   const version = Number(/^gemini-(\d+(?:\.\d+)?)/.exec(model)?.[1] ?? 0)
   if (/-pro/.test(model)) return false
@@ -144,7 +144,7 @@ const KEYWORDS = names(`
 `)
 const TYPES = ['STRING', 'NUMBER', 'INTEGER', 'BOOLEAN', 'ARRAY', 'OBJECT', 'NULL']
 
-/** Refuses a schema that is more than Google's part of OpenAPI. `place` is the path for the error text. */
+/** Rejects a schema outside of Google's subset of OpenAPI. `place` is the path for the error text. */
 export function checkGeminiSchema(schema: Json, place: string): void {
   checkKnownFields(schema, KEYWORDS, place)
   const { type } = schema

@@ -10,10 +10,10 @@ const UPLOAD_PATH = '/upload/v1beta/files'
 const FILE_PATH = /^\/v1beta\/(files\/[^/:]+)$/
 const DOWNLOAD_PATH = /^\/download\/v1beta\/(files\/[^/:]+):download$/
 
-/** How long Gemini keeps files (Gemini API, "Files API"). */
+/** How long Gemini stores files (Gemini API, "Files API"). */
 export const GEMINI_FILE_LIFE_MS = 48 * 60 * 60 * 1000
 
-/** The file service answers for no longer ids, such as those of the results of batches; downloads take them. */
+/** The file service rejects longer ids, such as those of batch results. Downloads accept them. */
 const LONGEST_ID = 'files/'.length + 40
 
 /** Gemini: upload by `multipart/related`, metadata, download and deletion of files. */

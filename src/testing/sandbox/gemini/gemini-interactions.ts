@@ -52,7 +52,7 @@ function whole(answer: InteractionAnswer): SandboxReply {
 }
 
 function streamed(answer: InteractionAnswer): SandboxReply {
-  // Streams have an empty id where JSON responses have none.
+  // Streams have an empty id if JSON responses have none.
   const id = answer.id ?? ''
   const begun = { id, status: 'in_progress', object: 'interaction', model: answer.model }
   const pieces = [

@@ -3,9 +3,9 @@ import { asText } from '../request-fields.ts'
 import { countTokens } from './chat-turn.ts'
 
 /**
- * The embedding of a text: equal texts give equal vectors. The shorter vector of a text is the truncated longer one,
- * normalised again unless `normalise` is false, as with real models of nested dimensions. Values are exact 32-bit floats,
- * so that base64 keeps them unchanged.
+ * The embedding of a text: equal texts have equal vectors. The shorter vector of a text is the truncated longer one, normalised
+ * again unless `normalise` is false, as with real models of nested dimensions. Values are exact 32-bit floats, so that base64 keeps
+ * them unchanged.
  */
 export function unitVector(
   text: string,

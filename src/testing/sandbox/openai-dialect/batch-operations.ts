@@ -41,8 +41,8 @@ interface BatchFacts {
 type Batch = VendorBatch<BatchFacts>
 
 /**
- * Files and batches of OpenAI's dialect, with those of one sandbox (OpenAI API reference, "Batch"): each request is answered as a call by
- * itself would be, and the lines of output files come in another order than those of the input.
+ * Files and batches of OpenAI's dialect, with those of one sandbox (OpenAI API reference, "Batch"): each request is answered like a
+ * single call, and the lines of output files are in another order than those of the input.
  */
 export function batchOperations(dialect: BatchDialect, run: BatchRun, times: BatchTimes): SandboxOperation[] {
   const { vendor, basePath, errors, headers } = dialect

@@ -51,7 +51,7 @@ const RANGES: NumberRanges = {
 
 const MESSAGE_FIELDS = names('role content name tool_calls tool_call_id refusal annotations audio function_call')
 
-/** OpenAI: `POST /v1/chat/completions`. Source of the refusals: OpenAI's API reference and specification. */
+/** OpenAI: `POST /v1/chat/completions`. Source of the rejections: OpenAI's API reference and specification. */
 export const OPENAI_CHAT: SandboxOperation = {
   vendor: 'openai',
   operation: 'chat',

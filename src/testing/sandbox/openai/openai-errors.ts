@@ -1,6 +1,6 @@
 import { jsonReply, RefusedCall, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
 
-/** Headers on every answer; none of them is meant for the gateway's caller. */
+/** Headers of every answer. None of them is meant for the gateway's caller. */
 export const OPENAI_HEADERS: readonly string[] = [
   'openai-organization',
   'org-sandbox',
@@ -69,7 +69,7 @@ export function openaiError(status: number, error: object, retryAfterSeconds?: n
   return jsonReply(status, [...OPENAI_HEADERS, ...wait], { error })
 }
 
-/** @throws RefusedCall for a part of a list that is repeated without brackets after its name: the API reads lists as `image[]`. */
+/** @throws RefusedCall for a list that is repeated without brackets after its name: the API reads lists as `image[]`. */
 export function refuseRepeatedParts(
   parts: readonly { readonly name: string }[] | undefined,
   lists: readonly string[],

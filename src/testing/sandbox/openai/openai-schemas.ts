@@ -3,7 +3,7 @@ import { RefusedCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
 
 /**
- * Refuses parameters of a function whose objects lack `properties` or whose arrays lack `items`
+ * Rejects parameters of a function whose objects lack `properties` or whose arrays lack `items`
  * (https://github.com/spring-projects/spring-ai/issues/4776, https://github.com/sigoden/aichat/pull/1049).
  */
 export function checkParameters({ name, parameters }: Fields, param: string): void {

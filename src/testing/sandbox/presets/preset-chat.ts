@@ -10,8 +10,8 @@ import { PRESET_SCRIPTS, type PresetScript, unlistedField } from './preset-scrip
 const PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/chat\/completions$/
 
 /**
- * The servers of `signalbox/presets`: `POST /presets/ID/v1/chat/completions`. Each answers, refuses and deviates as its
- * script says.
+ * The servers of `signalbox/presets`: `POST /presets/ID/v1/chat/completions`. Their scripts decide how they answer, reject and
+ * deviate.
  */
 export const PRESET_CHAT: SandboxOperation = {
   vendor: 'presets',

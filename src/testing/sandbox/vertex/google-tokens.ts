@@ -8,8 +8,8 @@ const LIFETIME_SECONDS = 3600
 const TOLERANCE_SECONDS = 300
 
 /**
- * Google's token endpoint, `POST /token`: for the claims of service accounts and for refresh tokens. Tokens last an hour. A claim
- * dated by a wrong clock, and the refresh token `revoked`, are refused.
+ * Google's token endpoint, `POST /token`, for the claims of service accounts and for refresh tokens. Tokens last an hour. A claim
+ * dated by a wrong clock, and the refresh token `revoked`, are rejected.
  */
 export const GOOGLE_TOKENS: SandboxOperation = {
   vendor: 'vertex',
@@ -48,7 +48,7 @@ function claimsOf(assertion: string): Fields {
   try {
     return asObject(JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')))
   } catch {
-    // No claims at all are refused as those of a wrong time.
+    // Missing claims are rejected like those of a wrong time.
     return {}
   }
 }

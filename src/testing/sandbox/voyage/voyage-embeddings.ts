@@ -42,8 +42,8 @@ export const VOYAGE_ERRORS: VendorErrors = {
 }
 
 /**
- * Voyage: `POST /v1/embeddings`, the same path as OpenAI's; the model's name distinguishes them. Unknown arguments and the
- * value `float` are refused, before the key is checked (Voyage's API documentation and clients' reports).
+ * Voyage: `POST /v1/embeddings`, the same path as OpenAI's; the model's name distinguishes them. Unknown arguments and the value
+ * `float` are rejected before the key is checked (Voyage's API documentation and clients' reports).
  */
 export const VOYAGE_EMBEDDINGS: SandboxOperation = {
   vendor: 'voyage',

@@ -7,7 +7,7 @@ const ARGUMENTS = names('query documents model top_k return_documents truncation
 const MAX_DOCUMENTS = 1000
 const MAX_TOKENS = 600_000
 
-/** Voyage: `POST /v1/rerank` (reranker reference). Unknown arguments are refused, before the key is checked. */
+/** Voyage: `POST /v1/rerank` (reranker reference). Unknown arguments are rejected before the key is checked. */
 export const VOYAGE_RERANK: SandboxOperation = {
   vendor: 'voyage',
   operation: 'rerank',
