@@ -175,7 +175,7 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
     {
       reason: 'Not supported: the gateway serves neither endpoint, so lines for it are rejected.',
       literals: `
-        endpoint /v1/completions, endpoint /v1/videos
+        endpoint /v1/videos
       `,
     },
   ],
