@@ -205,7 +205,7 @@ describe('units that hooks charge', () => {
     const { error } = (await response.json()) as { error: { code: string; message: string } }
 
     expect([response.status, error.code]).toEqual([400, 'model_not_priced'])
-    expect(error.message).toContain('a hook of this service charges')
+    expect(error.message).toContain('no price for the hook units of this service')
     expect(hooked.vendor.calls).toBe(0)
     const warnings = hooked.eventsOf('configuration-warning').filter(({ code }) => code === 'hook-units-unpriced')
     expect(warnings).toMatchObject([{ message: expect.stringContaining('meter: "hook_unit"') }])

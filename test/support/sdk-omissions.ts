@@ -173,7 +173,7 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
   ],
   'openai/resources/batches.d.ts': [
     {
-      reason: 'Not supported: the gateway serves neither endpoint, so lines for it are rejected.',
+      reason: 'Not supported: batches do not create videos, so lines for this endpoint are rejected.',
       literals: `
         endpoint /v1/videos
       `,
