@@ -30,7 +30,7 @@ export function textParameter(text: string): string | null {
 }
 
 /** Columns of the type `outcome` for both readers below. */
-export const OUTCOME_COLUMNS = 'o.status, o.counter, o.answer_status, o.answer_headers, o.answer_body'
+export const RESERVATION_COLUMNS = 'o.status, o.counter, o.answer_status, o.answer_headers, o.answer_body'
 
 /** Returns the result of claiming an idempotency key. */
 export function claimResultOf(row: PostgresRow): ClaimResult {

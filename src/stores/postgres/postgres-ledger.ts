@@ -17,7 +17,7 @@ import {
   detailsParameter,
   isStorable,
   journalTime,
-  OUTCOME_COLUMNS,
+  RESERVATION_COLUMNS,
   reserveResultOf,
   timeParameter,
 } from './column-values.ts'
@@ -44,7 +44,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
   const reserve = reserveQueue(async (accountId, reservations, nowMs) => {
     const reserving = reservations.some(({ task }) => task !== undefined) ? 'reserve_with_tasks' : 'reserve'
     const rows = await run(
-      `SELECT ${OUTCOME_COLUMNS} FROM ${schema}.${reserving}($1, $2, $3) WITH ORDINALITY AS o ORDER BY o.ordinality`,
+      `SELECT ${RESERVATION_COLUMNS} FROM ${schema}.${reserving}($1, $2, $3) WITH ORDINALITY AS o ORDER BY o.ordinality`,
       [
         accountId,
         JSON.stringify(reservations.map((reservation) => requestOf(reservation, clock, nowMs))),

@@ -8,7 +8,7 @@ import {
   answerParameters,
   claimResultOf,
   journalTime,
-  OUTCOME_COLUMNS,
+  RESERVATION_COLUMNS,
   textParameter,
   timeParameter,
 } from './column-values.ts'
@@ -160,7 +160,7 @@ function postgresIdempotency(
 ): IdempotencyStore {
   return {
     async claim({ accountId, key, fingerprint, expiresAtMs, pendingUntilMs = expiresAtMs, claimedBy }, nowMs) {
-      const [row] = await run(`SELECT ${OUTCOME_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5, $6, $7) AS o`, [
+      const [row] = await run(`SELECT ${RESERVATION_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5, $6, $7) AS o`, [
         accountId,
         key,
         fingerprint,
