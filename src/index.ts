@@ -24,10 +24,15 @@ export {
 } from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
-export { importLitellmPrices } from './catalog/prices/import-litellm-prices.ts'
+export type { UnknownModels } from './catalog/prices/check-prices.ts'
 export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices.ts'
 export { type CatalogPrices, type ListPriceOptions, listPrices } from './catalog/prices/list-prices.ts'
-export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/price-import.ts'
+export {
+  type ImportedPrices,
+  importLitellmPrices,
+  type ReportedPrice,
+  type SkippedEntry,
+} from './catalog/prices/price-import.ts'
 export {
   definePrices,
   type PriceConditions,
@@ -38,20 +43,26 @@ export {
   reloadablePrices,
 } from './catalog/prices/prices.ts'
 export type { MeterPrice } from './catalog/prices/rate.ts'
-export type { UnknownModels } from './catalog/prices/unknown-model-prices.ts'
+export type { EmbeddingsAnswer } from './client/answers.ts'
+export type { TextCompletion, TextCompletionStream } from './client/chat-types.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
-export type { TextCompletion, TextCompletionStream } from './client/completion-types.ts'
-export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
 export type { GatewayClient } from './client/gateway-client.ts'
-export type { ModerationAnswer, ModerationResult } from './client/models/moderation-models.ts'
+export type { ModerationAnswer, ModerationResult } from './client/models/text-models.ts'
 export type { ChatChunk, ChatStream } from './client/streams.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
 export type { Credential, CredentialProvider, CredentialRequest, SignableRequest } from './core/credential.ts'
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
 export type { Ending, EventListener, GatewayEvent, OperatorAction } from './core/events.ts'
-export type { BodyFailure, BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from './core/exchange.ts'
-export { type ClientAddress, forwardedAddress } from './core/forwarded-address.ts'
+export {
+  type BodyFailure,
+  type BodyListener,
+  type ByteSink,
+  type ClientAddress,
+  type ExchangeHandler,
+  forwardedAddress,
+  type GatewayRequest,
+} from './core/exchange.ts'
 export type { Ids } from './core/ids.ts'
 export {
   fromPino,
@@ -79,8 +90,15 @@ export type {
   VendorState,
 } from './core/observer.ts'
 export type { ModelUsage, Usage, UsageCounts } from './core/usage.ts'
-export type { CachedAnswers } from './endpoints/cached-answers.ts'
-export type { ChatAnnotation, ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
+export type { CachedAnswers } from './endpoints/answer-json.ts'
+export type {
+  ChatAnnotation,
+  ChatCompletion,
+  ChatStreamDecoder,
+  ChatStreamWriter,
+  ChatUsage,
+  FinishReason,
+} from './endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
   ChatMessage,
@@ -89,7 +107,6 @@ export type {
   ChatToolCall,
   ChatToolChoice,
 } from './endpoints/chat/chat-request.ts'
-export type { ChatStreamDecoder, ChatStreamWriter } from './endpoints/chat/chat-stream-writer.ts'
 export type { EmbeddingsRequest, EmbeddingsResult, EmbeddingVector } from './endpoints/embeddings/embeddings-request.ts'
 export {
   type CallerUrl,
@@ -110,7 +127,6 @@ export type {
 } from './endpoints/images/interactions/interaction-request.ts'
 export type { MultimodalBlock, MultimodalImageRequest } from './endpoints/images/multimodal/multimodal-image-request.ts'
 export type { OpenAIImageRequest } from './endpoints/images/openai/openai-image-request.ts'
-export type { JsonSchema } from './endpoints/json-schema.ts'
 export type {
   MediaFacts,
   MediaInput,
@@ -127,6 +143,7 @@ export type {
   RerankRequest,
   RerankResult,
 } from './endpoints/rerank/rerank-request.ts'
+export type { JsonSchema } from './endpoints/schema.ts'
 export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-transform.ts'
 export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'
 export type {
@@ -152,29 +169,47 @@ export type {
   MadeRefund,
   RefundOptions,
 } from './gateway/account-books.ts'
-export type { AccountSpending, Spent } from './gateway/account-spending.ts'
-export type { AccountStorageOptions, StoredBound } from './gateway/account-storage.ts'
-export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
-export type { BatchOptions } from './gateway/batch-options.ts'
-export type { BillingOption } from './gateway/billing-mode.ts'
+export type {
+  AccountSpending,
+  AccountStorageOptions,
+  Accounts,
+  AccountsPage,
+  AccountsPageOptions,
+  AccountUpdate,
+  Spent,
+  StoredBound,
+} from './gateway/accounts.ts'
 export type { CacheControl, CacheOptions, CachePartition, CacheRule, CacheStats } from './gateway/cache-options.ts'
-export type { CatalogOptions, CatalogState } from './gateway/catalog-options.ts'
+export type {
+  BatchOptions,
+  CatalogOptions,
+  CatalogState,
+  LimitOptions,
+  LimitScopes,
+  Plan,
+} from './gateway/catalog-options.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
-export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
 export type { GatewayHealth } from './gateway/health.ts'
 export type { Holds, HoldsPage, HoldsPageOptions } from './gateway/holds.ts'
 export type { GivenHook } from './gateway/hook-host.ts'
-export type { Keys, KeysPage, KeysPageOptions, NewKey } from './gateway/keys.ts'
-export type { LimitOptions, LimitScopes, Plan } from './gateway/limit-options.ts'
+export { firstOf, gatewayKeys, type Keys, type KeysPage, type KeysPageOptions, type NewKey } from './gateway/keys.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
-export type { MadeChange, OperatorActions, RepeatableChange } from './gateway/operator-actions.ts'
+export type {
+  EjectOptions,
+  KeyReport,
+  MadeChange,
+  OperatorActions,
+  RepeatableChange,
+  RouteReport,
+  VendorKeys,
+  VendorReport,
+} from './gateway/operator-actions.ts'
+export type { BillingOption, FixedKey, GatewayOptions, ResponsesOptions } from './gateway/options.ts'
 export type { OverloadOptions } from './gateway/overload-guard.ts'
-export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
-export { firstOf, gatewayKeys } from './gateway/sign-in.ts'
 export type { AllTasksOptions, AllTasksPage, Tasks, TasksPageOptions } from './gateway/tasks.ts'
 export type { UsageDays, UsageReport, UsageReportRow, UsageReports } from './gateway/usage.ts'
-export type { EjectOptions, VendorKeys } from './gateway/vendor-keys.ts'
 export type { AllDeliveriesOptions, AllDeliveriesPage, Webhooks } from './gateway/webhooks.ts'
+export type { AskingCall, GatewayHook, HookHost, HostedEndpoint } from './hooks/call-hook.ts'
 export {
   type CapturedRecord,
   type CapturedText,
@@ -182,7 +217,6 @@ export {
   capture,
   type DropReason,
 } from './hooks/capture.ts'
-export type { AskingCall, GatewayHook, HookHost, HostedEndpoint } from './hooks/gateway-hook.ts'
 export {
   type AnswerFacts,
   type AnswerResult,
@@ -209,10 +243,10 @@ export { type ModerationGuardOptions, moderationGuard } from './hooks/moderation
 export { type RedactionOptions, redact } from './hooks/redact.ts'
 export { pii, type RedactionRule } from './hooks/redaction-rules.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
-export type { ConfigurationWarning } from './pipeline/configuration-warnings.ts'
+export type { UnpricedModels } from './pipeline/model-notices.ts'
+export type { ConfigurationWarning } from './pipeline/notices.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
-export type { UnpricedModels } from './pipeline/unpriced-models.ts'
-export type { Circuit, OpenReason } from './routing/circuit-breaker.ts'
+export type { Circuit, OpenReason } from './routing/candidate.ts'
 export type {
   FallbackPolicy,
   HedgeOptions,
@@ -220,22 +254,21 @@ export type {
   RoutingOptions,
   RoutingStrategy,
 } from './routing/routing-options.ts'
-export { createApiKey } from './stores/api-key.ts'
+export { createApiKey, type KeyRecord, type KeyStore, type KeysQuery } from './stores/api-keys.ts'
 export type { AuditEntry, AuditQuery, AuditStore } from './stores/audit-store.ts'
-export type { BatchOutcome, BatchStore, BatchTally } from './stores/batch-store.ts'
 export type { BlobRange, BlobStore, NewBlob, StoredBlob } from './stores/blob-store.ts'
-export type {
-  ConversationAddition,
-  ConversationHistory,
-  ConversationPage,
-  ConversationStore,
-  StoredConversation,
-} from './stores/conversation-store.ts'
 export { type DirectoryBlobsOptions, directoryBlobs } from './stores/directory-blobs.ts'
-export type { FilePage, FileQuery, FileRecord, FileStore } from './stores/file-store.ts'
+export type {
+  BatchOutcome,
+  BatchStore,
+  BatchTally,
+  FilePage,
+  FileQuery,
+  FileRecord,
+  FileStore,
+} from './stores/file-store.ts'
 export type { GatewayStore } from './stores/gateway-store.ts'
 export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } from './stores/idempotency-store.ts'
-export type { InteractionRecord, InteractionStore } from './stores/interaction-store.ts'
 export type {
   Adjustment,
   AdjustResult,
@@ -252,7 +285,6 @@ export type {
   Refund,
   RefundResult,
 } from './stores/journal.ts'
-export type { KeyRecord, KeyStore, KeysQuery } from './stores/key-store.ts'
 export type {
   Account,
   AccountChange,
@@ -267,7 +299,6 @@ export type {
 } from './stores/ledger.ts'
 export { type MemoryCache, type MemoryCacheOptions, memoryCache } from './stores/memory/memory-cache.ts'
 export { memoryStore } from './stores/memory/memory-store.ts'
-export type { ListPlace, NewestFirstQuery } from './stores/newest-first.ts'
 export type {
   Authenticate,
   BillingMode,
@@ -286,12 +317,26 @@ export type {
   RateLimits,
   RateTake,
 } from './stores/rate-limiter.ts'
-export type { Resolution } from './stores/resolution.ts'
-export { LONGEST_CACHE_KEEP_MS, type ResponseCache } from './stores/response-cache.ts'
-export type { ResponseStore, StoredItem, StoredResponse } from './stores/response-store.ts'
-export type { SettingStore, Settings } from './stores/setting-store.ts'
+export type { ListPlace, NewestFirstQuery, Resolution } from './stores/resolution.ts'
+export {
+  type InteractionRecord,
+  type InteractionStore,
+  LONGEST_CACHE_KEEP_MS,
+  type ResponseCache,
+} from './stores/response-cache.ts'
+export type {
+  ConversationAddition,
+  ConversationHistory,
+  ConversationPage,
+  ConversationStore,
+  ResponseStore,
+  StoredConversation,
+  StoredItem,
+  StoredResponse,
+} from './stores/response-store.ts'
+export type { SettingStore, Settings } from './stores/retention.ts'
 export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
-export type { StoredKind, StoredUsage } from './stores/stored-usage.ts'
+export type { StoredKind, StoredUsage } from './stores/sql-rows.ts'
 export type {
   DeferredRequest,
   DueQuery,
@@ -403,4 +448,4 @@ export type {
 } from './vendors/vendor.ts'
 export { type VoyageOptions, voyage } from './vendors/voyage/voyage.ts'
 export type { HeaderMap, HeaderReader } from './wire/headers.ts'
-export type { Form, FormField, FormFile, FormPart } from './wire/multipart.ts'
+export type { Form, FormField, FormFile, FormPart } from './wire/write-form.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { eventOf } from '../../src/testing/sandbox/amazon-bedrock/event-frame.ts'
-import { EventFrameReader } from '../../src/wire/event-frames.ts'
+import { eventOf } from '../../src/testing/sandbox/amazon-bedrock/bedrock-operations.ts'
+import { EventFrameReader } from '../../src/vendors/amazon-bedrock/converse-answer.ts'
 import { processorMs } from './processor-ms.ts'
 
 const FRAMES = 50_000

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { memoryRateLimiter } from '../../src/stores/memory/memory-rate-limiter.ts'
+import { memoryRateLimiter } from '../../src/stores/memory/memory-limiters.ts'
 import type { RateDecision } from '../../src/stores/rate-limiter.ts'
 import { usedBytes } from './used-bytes.ts'
 

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
-import type { SpeechDecoder, TakeSamples } from '../../src/endpoints/speech/speech-decoder.ts'
-import { PLAIN_ENVELOPE } from '../../src/endpoints/speech/speech-envelope.ts'
-import { SpeechStream } from '../../src/endpoints/speech/speech-stream.ts'
+import {
+  PLAIN_ENVELOPE,
+  type SpeechDecoder,
+  SpeechStream,
+  type TakeSamples,
+} from '../../src/endpoints/speech/speech-endpoint.ts'
 import { drawSound } from '../../src/testing/sandbox/files/stored-files.ts'
-import { loadMp3Encoder, mp3Encoder } from '../../src/wire/mp3-encoder.ts'
+import { loadMp3Encoder, mp3Encoder } from '../../src/wire/audio/encoders.ts'
 import { processorMs } from './processor-ms.ts'
 
 const RATE = 24_000

@@ -14,20 +14,34 @@ import { isJsonObject, parseCallerJson } from '../core/json.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
 import { openaiErrors } from '../endpoints/error-dialect.ts'
+import type { JsonSchema } from '../endpoints/schema.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import {
+  ERROR_RESPONSES,
+  jsonAnswer,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  type OpenApiParameter,
+  type OpenApiPaths,
+  openApiDocument,
+  pathParameter,
+} from '../gateway/openapi/openapi-document.ts'
 import { respondError, respondWhole } from '../pipeline/respond.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import { joinChunks } from '../wire/chunks.ts'
 import { mediaType } from '../wire/headers.ts'
-import { joinChunks } from '../wire/join-chunks.ts'
-import { adminApi } from './admin-api.ts'
-import { type AdminAnswer, type AdminCall, type AdminRoute, checkScopes } from './admin-route.ts'
+import {
+  type AdminAnswer,
+  type AdminCall,
+  type AdminRoute,
+  type CsvAnswer,
+  checkScopes,
+  type IdentifiedOperator,
+  type OperatorRules,
+  Operators,
+} from './admin-route.ts'
 import { auditState, type ChangeSubject } from './audit-state.ts'
-import { type IdentifiedOperator, type OperatorRules, Operators } from './operators.ts'
-import { AdminRouteTable, type MatchedRoute } from './route-table.ts'
 import { ADMIN_ROUTES } from './routes/admin-routes.ts'
-import { runRoute } from './run-route.ts'
-import { checkSameOrigin } from './same-origin.ts'
-import { sendCsv } from './send-csv.ts'
 
 /** Options of {@link adminHandler}. */
 export interface AdminHandlerOptions extends OperatorRules {
@@ -348,4 +362,213 @@ function inputOf({ scope }: AdminRoute, { body }: AdminCall): Readonly<Record<st
   if (scope !== 'play') return body
   const { request, ...rest } = body
   return { ...rest, model: isJsonObject(request) ? request['model'] : undefined }
+}
+
+/** Names that the API uses for arguments of the gateway's methods. */
+const NAMES: ReadonlyMap<string, string> = new Map([
+  ['accountId', 'account'],
+  ['keyId', 'key'],
+  ['holdId', 'hold'],
+  ['chargeId', 'charge'],
+  ['cursor', 'after'],
+  ['groupBy', 'group_by'],
+  ['endUser', 'end_user'],
+  ['expiresAtMs', 'expires_at'],
+  ['spendingCap', 'spending_cap'],
+  ['overlapMs', 'overlap_ms'],
+])
+
+/**
+ * Runs a route, and names parameters and fields in errors as the API does.
+ * @throws GatewayError with status 404 if the gateway does not know the object in the path.
+ */
+async function runRoute(route: AdminRoute, call: AdminCall): Promise<AdminAnswer> {
+  try {
+    return await route.run(call)
+  } catch (cause) {
+    throw GatewayError.isInstance(cause) ? inWordsOfTheApi(cause, call) : cause
+  }
+}
+
+function inWordsOfTheApi(error: GatewayError, { params }: AdminCall): GatewayError {
+  const { code, status, publicCode, param, message } = error
+  const name = NAMES.get(param ?? '')
+  if (param === undefined || name === undefined) return error
+  // The gateway rejects ids for only one reason: there is no such account, key or hold.
+  if (params[name] !== undefined && code === 'invalid_request')
+    return new GatewayError(code, { status: 404, publicCode: 'not_found', message, cause: error })
+  const own = message.startsWith(param) ? name + message.slice(param.length) : message
+  return new GatewayError(code, { status, publicCode, message: own, param: name, cause: error })
+}
+
+/** Header that no form and no other site can send without permission. */
+export const SAME_ORIGIN_HEADER = 'x-signalbox-console'
+
+/**
+ * Rejects a change that another site may have triggered in an operator's browser: such requests include cookies. No other origin may
+ * send the header, because no preflight request for it is answered.
+ * @throws GatewayError `permission_denied`.
+ */
+function checkSameOrigin(request: GatewayRequest): void {
+  if (request.header(SAME_ORIGIN_HEADER) !== '1') throw refused(`it lacks the header ${SAME_ORIGIN_HEADER}: 1`)
+  const site = request.header('sec-fetch-site')
+  if (site === 'same-origin') return
+  if (site !== undefined) throw refused(`sec-fetch-site is ${JSON.stringify(site)}`)
+  const origin = request.header('origin')
+  if (origin === undefined) return
+  const host = URL.canParse(origin) ? new URL(origin).host : undefined
+  if (host !== request.header('host')) throw refused('origin and host differ')
+}
+
+function refused(why: string): GatewayError {
+  return new GatewayError('permission_denied', { message: `This change was refused, because ${why}.` })
+}
+
+/** Sends a file of lines at the caller's speed. A failure before the first line becomes an error answer; later, the file is cut. */
+async function sendCsv(sink: ByteSink, requestId: string, { fileName, lines }: CsvAnswer): Promise<void> {
+  let isBegun = false
+  for await (const piece of lines) {
+    if (sink.closed) return
+    if (!isBegun) sink.head(200, headersOf(fileName, requestId))
+    isBegun = true
+    if (!sink.write(Buffer.from(piece))) await roomOf(sink)
+  }
+  if (!isBegun) sink.head(200, headersOf(fileName, requestId))
+  sink.end()
+}
+
+/** Resolves when the caller has read the data, or has disconnected. */
+function roomOf(sink: ByteSink): Promise<void> {
+  return new Promise((resolve) => {
+    sink.onDrain(resolve)
+    sink.onClose(resolve)
+  })
+}
+
+function headersOf(fileName: string, requestId: string): string[] {
+  return [
+    ...['content-type', 'text/csv; charset=utf-8', 'cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
+    ...['content-disposition', `attachment; filename="${fileName.replaceAll(/[^\w.-]/g, '_')}"`],
+    ...['x-request-id', requestId],
+  ]
+}
+
+/** Route, and the values of its path parameters. */
+interface MatchedRoute {
+  readonly route: AdminRoute
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** Finds the route of a method and path. */
+class AdminRouteTable {
+  readonly #routes: readonly { readonly route: AdminRoute; readonly steps: readonly string[] }[]
+
+  constructor(routes: readonly AdminRoute[]) {
+    this.#routes = routes.map((route) => ({ route, steps: route.path.split('/') }))
+  }
+
+  /**
+   * @param path Path below `/v1`, still percent-encoded.
+   * @throws GatewayError `route_not_found`, or `method_not_allowed`.
+   */
+  match(method: string, path: string): MatchedRoute {
+    const steps = stepsOf(path)
+    const allowed: string[] = []
+    for (const { route, steps: pattern } of this.#routes) {
+      const params = steps === undefined ? undefined : paramsOf(pattern, steps)
+      if (params === undefined) continue
+      if (route.method === method || (method === 'HEAD' && route.method === 'GET')) return { route, params }
+      allowed.push(route.method)
+    }
+    if (allowed.length === 0)
+      throw new GatewayError('route_not_found', { message: `There is no route ${method} ${path}.` })
+    throw new GatewayError('method_not_allowed', {
+      message: `${path} takes ${allowed.join(', ')}, not ${method}.`,
+    })
+  }
+}
+
+/** Returns `undefined` for a path with malformed encoding. */
+function stepsOf(path: string): readonly string[] | undefined {
+  try {
+    return path.split('/').map((step) => decodeURIComponent(step))
+  } catch {
+    return undefined
+  }
+}
+
+function paramsOf(pattern: readonly string[], steps: readonly string[]): Record<string, string> | undefined {
+  if (pattern.length !== steps.length) return undefined
+  const params = new Map<string, string>()
+  for (const [index, part] of pattern.entries()) {
+    const step = steps[index]!
+    if (part.startsWith('{') && step !== '') params.set(part.slice(1, -1), step)
+    else if (part !== step) return undefined
+  }
+  return Object.fromEntries(params)
+}
+
+/** OpenAPI document of the admin API, built from its routes and their schemas. It is served alongside the routes. */
+function adminApi(routes: readonly AdminRoute[]): OpenApiDocument {
+  const paths: OpenApiPaths = {}
+  for (const route of routes) {
+    const path = `/v1${route.path}`
+    const methods = paths[path] ?? {}
+    paths[path] = methods
+    methods[route.method.toLowerCase()] = operationOf(route)
+  }
+  return openApiDocument({
+    title: 'Signalbox admin API',
+    description:
+      'Accounts, money, keys, usage, vendors and tasks. Amounts are decimal dollars, times Unix milliseconds.',
+    credential: 'An operator key.',
+    paths,
+  })
+}
+
+const IDEMPOTENCY_KEY: OpenApiParameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'Makes the change once within 24 hours; sent again, it gives the first answer without what is shown once.',
+  schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,200}$' },
+}
+
+function operationOf(route: AdminRoute): OpenApiOperation {
+  const { query, body, answer } = route.schemas()
+  const parameters = [
+    ...[...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => pathParameter(name)),
+    ...queryParameters(query),
+    ...(route.method === 'POST' ? [IDEMPOTENCY_KEY] : []),
+  ]
+  return {
+    operationId: route.id,
+    summary: route.summary,
+    description: scopesOf(route),
+    tags: [route.tag],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    responses: { 200: answerOf(route, answer), ...ERROR_RESPONSES },
+  }
+}
+
+function scopesOf({ scope, alsoScope }: AdminRoute): string {
+  return alsoScope === undefined
+    ? `Takes the scope \`${scope}\`.`
+    : `Takes the scopes \`${scope}\` and \`${alsoScope}\`.`
+}
+
+function answerOf({ answers, summary }: AdminRoute, schema: JsonSchema | undefined) {
+  if (schema !== undefined) return jsonAnswer(summary, schema)
+  return { description: summary, content: Object.fromEntries(answers.map((type) => [type, {}])) }
+}
+
+function queryParameters(query: JsonSchema | undefined): OpenApiParameter[] {
+  const required = (query?.['required'] ?? []) as readonly string[]
+  return Object.entries((query?.['properties'] ?? {}) as Readonly<Record<string, JsonSchema>>).map(([name, schema]) => {
+    return { name, in: 'query', required: required.includes(name), schema }
+  })
 }

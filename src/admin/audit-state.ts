@@ -1,7 +1,6 @@
 import type { Accounts } from '../gateway/accounts.ts'
 import type { Keys } from '../gateway/keys.ts'
-import { accountObject } from './objects/account.ts'
-import { keyObject } from './objects/key.ts'
+import { accountObject, keyObject } from './objects/accounts.ts'
 
 /** Ids of the objects that a change names. */
 export interface ChangeSubject {

@@ -14,4 +14,4 @@ export {
   type OperatorRequest,
   type OperatorRules,
   type OperatorScope,
-} from './operators.ts'
+} from './admin-route.ts'

@@ -1,5 +1,12 @@
-import { hasDotSegment, isPattern, starOf, withoutDate } from './id-pattern.ts'
-import { type CatalogModel, defineModel, type ModelDefinition } from './model.ts'
+import {
+  type CatalogModel,
+  defineModel,
+  hasDotSegment,
+  isPattern,
+  type ModelDefinition,
+  starOf,
+  withoutDate,
+} from './model.ts'
 import { effortsOf, type VendorModel } from './vendor-models/vendor-model.ts'
 
 /** Models by name. */
@@ -237,4 +244,31 @@ function isSameUpstream(one: CatalogModel, other: CatalogModel): boolean {
 function namesOf({ upstream, routes = [] }: CatalogModel): readonly string[] {
   const ids = routes.length === 0 ? [upstream] : routes.map((route) => route.upstream ?? upstream)
   return ids.map((id) => id.slice(id.lastIndexOf('/') + 1).toLowerCase())
+}
+
+/** Time before its retirement from which calls to a model announce it, in milliseconds. */
+const NOTICE_MS = 60 * 24 * 60 * 60_000
+
+/**
+ * Returns the day on which a model retires, such as `2026-12-31`: the day of its row, or the last day of its routes according to
+ * the catalog. Returns `undefined` if there is none, or if one of the routes does not retire.
+ */
+export function retirementOf(
+  {
+    vendor,
+    upstream,
+    routes = [{ vendor }],
+    retires,
+  }: Pick<CatalogModel, 'vendor' | 'upstream' | 'routes' | 'retires'>,
+  source: Pick<ModelSource, 'facts'>,
+): string | undefined {
+  if (retires !== undefined) return retires
+  const days = routes.map((route) => source.facts?.(route.vendor, route.upstream ?? upstream)?.retires)
+  const last = Math.max(...days.map((seconds) => seconds ?? Number.POSITIVE_INFINITY))
+  return Number.isFinite(last) ? new Date(last * 1000).toISOString().slice(0, 10) : undefined
+}
+
+/** Returns the time from which calls announce a retirement, in Unix milliseconds: 60 days before a day of {@link retirementOf}. */
+export function noticeStartMs(day: string): number {
+  return Date.parse(day) - NOTICE_MS
 }

@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { retirementOf } from '../catalog/catalog.ts'
 import { defineModel, type ModelDefinition } from '../catalog/model.ts'
-import { retirementOf } from '../catalog/model-retirement.ts'
 import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { checkMarkup, listPriceRows } from '../catalog/prices/list-prices.ts'
@@ -8,18 +8,24 @@ import { checkPriceFile, type PriceFile, type PriceRow } from '../catalog/prices
 import { objectOf } from '../catalog/prices/price-import.ts'
 import { THINKING_FIELD } from '../catalog/prices/prices.ts'
 import { modelsFromModelsDev } from '../catalog/vendor-models/from-models-dev.ts'
-import { BUILT_IN_SNAPSHOT } from '../catalog/vendor-models/snapshot.ts'
+import { BUILT_IN_SNAPSHOT, parseSnapshot, Snapshot, type SnapshotFile } from '../catalog/vendor-models/snapshot.ts'
+import { readVendorModel, type VendorModel, writeVendorModel } from '../catalog/vendor-models/vendor-model.ts'
 import { definitionOf, type ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
+import { systemClock } from '../core/clock.ts'
+import { textOfError } from '../core/errors.ts'
+import { type Decimal, parseDecimal } from '../core/money.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { modelVendor } from '../gateway/model-vendor.ts'
-import { updateSnapshot } from './catalog-snapshot.ts'
+import { modelVendor } from '../gateway/catalog-in-force.ts'
+import { fetchText } from '../gateway/catalog-updates.ts'
+import { MAX_ANSWER_BYTES } from '../pipeline/buffered-call.ts'
+import { egressRoute } from '../transport/egress.ts'
+import { undiciTransport } from '../transport/undici.ts'
 import type { ActionDefinition, CommandArguments, GroupDefinition } from './command.ts'
 import { configuredVendors } from './configured-vendors.ts'
-import { isSuspicious, priceKey } from './price-moves.ts'
-import { naming, readCatalog, readIfThere } from './public-catalog.ts'
+import { environmentProxy } from './environment-proxy.ts'
 import { configuredCatalog } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
-import { printRows, type Terminal } from './terminal.ts'
+import { type Environment, printRows, type Terminal } from './terminal.ts'
 
 const PUBLIC_CATALOG = 'https://models.dev/api.json'
 const MODELS_FILE = 'models.json'
@@ -237,4 +243,165 @@ function isListed({ meter, when = {} }: PriceRow): boolean {
 function withoutAliases(row: ModelDefinition, taken: ReadonlySet<string>): ModelDefinition {
   if (row.aliases?.some((alias) => taken.has(alias)) !== true) return row
   return { ...row, aliases: row.aliases.filter((alias) => !taken.has(alias)) }
+}
+
+/**
+ * Writes a snapshot of the models and list prices of all vendors from a public catalog or from another snapshot, and prints the
+ * changes. A running gateway never reads half of the file. A model that left the public catalog keeps its line. A price that moves by
+ * more than three times keeps its old amount unless `accept` is set.
+ * @throws SettingError for a catalog that is malformed, knows none of the vendors, or is older than the snapshot in use.
+ */
+function updateSnapshot(
+  path: string,
+  source: string,
+  content: unknown,
+  accept: boolean,
+  print: (line: string) => void,
+): void {
+  const nowMs = systemClock.now()
+  const own = readIfThere(path, (json) => new Snapshot(parseSnapshot(json, nowMs)))
+  const before = own !== undefined && own.date >= BUILT_IN_SNAPSHOT.date ? own : BUILT_IN_SNAPSHOT
+  const fresh = naming(source, () => {
+    const given = objectOf('the catalog', content)
+    return 'date' in given ? parseSnapshot(given, nowMs) : fromModelsDev(given, nowMs)
+  })
+  if (fresh.date < before.date)
+    throw new SettingError(`${source}: is of ${fresh.date}, older than the snapshot in use, of ${before.date}`)
+  const models: Record<string, string[]> = {}
+  let [added, kept] = [0, 0]
+  for (const vendor of new Set([...before.vendors(), ...Object.keys(fresh.models)])) {
+    const lines = new Map(before.lines(vendor).map((line) => [readVendorModel(line).id, line]))
+    for (const model of (fresh.models[vendor] ?? []).map(readVendorModel)) {
+      const old = before.of(vendor).get(model.id)
+      const isRefused = old !== undefined && !accept && movesFar(old, model)
+      if (old === undefined) print(`+ ${vendor}/${model.id}`)
+      if (isRefused)
+        print(
+          `! ${vendor}/${model.id} keeps its old price: the new one moves by more than three times; give --accept if it is right`,
+        )
+      added += Number(old === undefined)
+      kept += Number(isRefused)
+      const prices = isRefused ? { price: old.price, tiers: old.tiers } : {}
+      lines.set(model.id, writeVendorModel({ ...old, ...model, ...prices } as VendorModel))
+    }
+    models[vendor] = [...lines.values()].sort()
+  }
+  const file = parseSnapshot({ date: fresh.date, models }, nowMs)
+  writeFileSync(`${path}.new`, `${JSON.stringify({ source, ...file }, null, 1)}\n`)
+  renameSync(`${path}.new`, path)
+  print(`${path}: models of ${file.date}, ${added} new, ${kept} with the old price`)
+}
+
+function fromModelsDev(providers: Readonly<Record<string, unknown>>, nowMs: number): SnapshotFile {
+  const models: Record<string, string[]> = {}
+  for (const vendor of BUILT_IN_SNAPSHOT.vendors()) {
+    const [provider = vendor] = MODELS_DEV_PROVIDERS[vendor] ?? []
+    const listed = providers[provider]
+    if (listed !== undefined) models[vendor] = modelsFromModelsDev(provider, listed).map(writeVendorModel)
+  }
+  if (Object.keys(models).length === 0) throw new TypeError('has no models of a known vendor')
+  return parseSnapshot({ date: new Date(nowMs).toISOString().slice(0, 10), models }, nowMs)
+}
+
+function movesFar(old: VendorModel, model: VendorModel): boolean {
+  const [before = [], after = []] = [old, model].map((one) => listPriceRows(model, one, '1'))
+  const rows = new Map(before.map((row) => [priceKey(row), row]))
+  return after.some((row) => {
+    const earlier = rows.get(priceKey(row))
+    return earlier !== undefined && isSuspicious(earlier, row)
+  })
+}
+
+/** A price that moves by more than this factor, either way, waits for `--accept`: such a move is often a mistake of the list. */
+const LARGEST_MOVE = 3n
+
+/** Returns the parts that rows for the same calls have in common. */
+function priceKey({ model, meter, when }: PriceRow): string {
+  return JSON.stringify([model, meter, when ?? null])
+}
+
+/** Whether a price moved so far that the list may be wrong. */
+function isSuspicious(before: PriceRow, after: PriceRow): boolean {
+  const [old, fresh] = [perUnit(before), perUnit(after)]
+  const [left, right] = [old.numerator * fresh.denominator, fresh.numerator * old.denominator]
+  return left === 0n || right === 0n || left > right * LARGEST_MOVE || right > left * LARGEST_MOVE
+}
+
+function perUnit({ amount, per = 1 }: PriceRow): Decimal {
+  const { numerator, denominator } = parseDecimal(amount)
+  return { numerator, denominator: denominator * BigInt(per) }
+}
+
+const FETCH_TIMEOUT_MS = 30_000
+
+/**
+ * Reads a public catalog from a path or URL.
+ * @throws SettingError that names the source.
+ */
+async function readCatalog(source: string, environment: Environment): Promise<unknown> {
+  const isAddress = /^https?:\/\//.test(source)
+  const proxy = isAddress && URL.canParse(source) ? environmentProxy(source, environment) : undefined
+  let text: string
+  try {
+    text = isAddress ? await fetchDirectly(source, proxy) : readFileSync(source, 'utf8')
+  } catch (error) {
+    throw new SettingError(`--from: ${source} cannot be read (${textOfError(firstCause(error))})`)
+  }
+  return parsed(source, text)
+}
+
+/** Returns the innermost cause, because "fetch failed" has no reason. */
+function firstCause(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? firstCause(error.cause) : error
+}
+
+async function fetchDirectly(address: string, proxy: string | undefined): Promise<string> {
+  if (proxy !== undefined) return textThrough(proxy, address)
+  const answer = await fetch(address, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
+  if (!answer.ok) throw new Error(`status ${answer.status}`)
+  return answer.text()
+}
+
+/** Uses the transport of calls, because `fetch` does not support proxies. */
+async function textThrough(proxy: string, address: string): Promise<string> {
+  const transport = undiciTransport()
+  try {
+    const egress = egressRoute({ proxy })
+    return await fetchText(address, { transport, clock: systemClock, egress, maxBytes: MAX_ANSWER_BYTES })
+  } finally {
+    await transport.close()
+  }
+}
+
+function parsed(source: string, text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new SettingError(`${source} is not JSON`)
+  }
+}
+
+/**
+ * Reads a JSON file, or returns `undefined` if there is none.
+ * @throws SettingError that names the file.
+ */
+function readIfThere<Value>(path: string, check: (json: unknown) => Value): Value | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new SettingError(`${path} cannot be read (${(error as Error).message})`)
+  }
+  return naming(path, () => check(parsed(path, text)))
+}
+
+/** Adds a name to the errors of shared code. */
+function naming<Value>(name: string, run: () => Value): Value {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof TypeError) throw new SettingError(`${name}: ${error.message}`)
+    throw error
+  }
 }

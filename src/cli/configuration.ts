@@ -1,10 +1,17 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import * as z from 'zod'
+import { modelDefinitions } from '../catalog/parse-model-definitions.ts'
+import { wholePriceFile } from '../catalog/prices/price-file.ts'
+import { isAddress } from '../gateway/catalog-options.ts'
 import type { CommandArguments } from './command.ts'
-import { documentsOf, readConfigFile } from './config-file.ts'
-import type { FurtherOptions } from './further-options.ts'
-import { SettingError } from './setting-values.ts'
-import { SETTINGS } from './settings.ts'
+import { FURTHER_OPTIONS, type FurtherOptions } from './further-options.ts'
+import { parsedJson, readText, SettingError } from './setting-values.ts'
+import { SETTINGS, VENDOR_VARIABLES } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
-import { VENDOR_VARIABLES } from './vendor-variables.ts'
+import { faultsOf, vendorsSchema } from './vendor-settings.ts'
 
 /** Configuration of a command. Flags take precedence over variables, and variables over the file. */
 export interface Configuration {
@@ -78,4 +85,181 @@ export async function readConfiguration(
       return message === error.message ? error : Object.assign(new SettingError(message), { cause: error.cause })
     },
   }
+}
+
+/** Configuration file: values by variable, and contents that no variable can hold. */
+export interface ConfigFile {
+  /** Name under which it was requested: `signalbox.config.json`. */
+  readonly name: string
+  /** Values by the variable that they replace. */
+  readonly variables: ReadonlyMap<string, string>
+  /** Models, vendors, prices and plans inside the file, by their variable. */
+  readonly documents: ReadonlyMap<string, unknown>
+  /** Folder that paths in the file are relative to. */
+  readonly folder: string
+  readonly serveConsole: boolean
+  readonly gateway: FurtherOptions
+}
+
+/** Variables whose values are paths, relative to the folder of the file. */
+const PATHS: readonly string[] = ['models', 'vendors', 'prices', 'plans', 'catalog']
+
+/**
+ * Reads the file at `path`, or the default one in the working directory. Returns `undefined` if there is none.
+ * @throws SettingError naming file and member.
+ */
+async function readConfigFile(path: string | undefined, environment: Environment): Promise<ConfigFile | undefined> {
+  const name = path ?? foundFile()
+  if (name === undefined) return undefined
+  const checked = CONFIG_SCHEMA.safeParse(await contentOf(name, environment))
+  if (!checked.success) {
+    const faults = faultsOf('', CONFIG_SCHEMA, checked.error.issues)
+    throw new SettingError(
+      faults
+        .split('\n')
+        .map((fault) => `${name}: ${fault}`)
+        .join('\n'),
+    )
+  }
+  const content = checked.data as Readonly<Record<string, unknown>>
+  const folder = dirname(resolve(name))
+  const variables = new Map<string, string>()
+  const documents = new Map<string, unknown>()
+  for (const { variable, member, toText } of SETTINGS) {
+    const value = member === undefined ? undefined : memberOf(content, member)
+    if (value === undefined || member === undefined) continue
+    if (isDocument(value, member)) documents.set(variable, value)
+    else {
+      const given = PATHS.includes(member)
+        ? inFolder(folder, value)
+        : expanded(value, `${name}: ${member}`, environment)
+      variables.set(variable, toText(given as never))
+    }
+  }
+  const { console: serveConsole = false, gateway = {} } = checked.data
+  return { name, variables, documents, folder, serveConsole, gateway }
+}
+
+function foundFile(): string | undefined {
+  const [found, other] = CONFIG_FILES.filter((name) => existsSync(name))
+  if (other !== undefined) throw new SettingError(`${found} and ${other} are both here; name one by --config`)
+  return found
+}
+
+async function contentOf(name: string, environment: Environment): Promise<unknown> {
+  if (name.endsWith('.json')) return parsedJson(readText('--config', name), `${name}: is not valid JSON`)
+  if (!/\.m?js$/.test(name)) throw new SettingError(`--config: ${name} must end with .json, .mjs or .js`)
+  if (!existsSync(name)) throw new SettingError(`--config: the file ${name} cannot be read (ENOENT)`)
+  try {
+    const module = (await import(/* @vite-ignore */ pathToFileURL(resolve(name)).href)) as {
+      readonly default?: unknown
+    }
+    if (typeof module.default === 'function')
+      return await (module.default as (given: Environment) => unknown)(environment)
+    if (module.default !== undefined) return module.default
+  } catch (error) {
+    const place = error instanceof SyntaxError ? syntaxErrorPlace(name) : ''
+    throw Object.assign(new SettingError(`${name}: ${place}${(error as Error).message}`), { cause: error })
+  }
+  throw new SettingError(`${name}: must have a default export, an object or a function of the environment`)
+}
+
+/** Returns `line 3: ` for a module that does not compile. An error of `import()` does not contain it, so Node checks the file. */
+export function syntaxErrorPlace(path: string): string {
+  const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' })
+  const [first = ''] = String(stderr).split('\n')
+  const line = first.includes(basename(path)) ? /:(\d+)$/.exec(first)?.[1] : undefined
+  return line === undefined ? '' : `line ${line}: `
+}
+
+function memberOf(content: Readonly<Record<string, unknown>>, member: string): unknown {
+  let value: unknown = content
+  for (const step of member.split('.')) value = (value as Record<string, unknown> | undefined)?.[step]
+  return value
+}
+
+/** Whether a value contains rows or options itself, and is not a path. */
+function isDocument(value: unknown, member: string): boolean {
+  return PATHS.includes(member) && typeof (Array.isArray(value) ? value[0] : value) === 'object'
+}
+
+function inFolder(folder: string, value: unknown): unknown {
+  if (typeof value === 'string' && isAddress(value)) return value
+  return Array.isArray(value)
+    ? value.map((path) => resolve(folder, String(path)))
+    : String(value)
+        .split(',')
+        .map((path) => resolve(folder, path.trim()))
+        .join(',')
+}
+
+/** Replaces a string `$NAME` by the value of a variable. */
+function expanded(value: unknown, place: string, environment: Environment): unknown {
+  if (Array.isArray(value)) return value.map((one) => expanded(one, place, environment))
+  if (typeof value !== 'string' || !/^\$[A-Za-z_][A-Za-z0-9_]*$/.test(value)) return value
+  const name = value.slice(1)
+  const found = environment[name]?.trim()
+  if (found === undefined || found === '') throw new SettingError(`${place}: the variable ${name} is not set`)
+  return found
+}
+
+/** Returns the documents inside the file, except those that a variable overrides. */
+function documentsOf(file: ConfigFile | undefined, environment: Environment): Documents {
+  const of = (variable: string): unknown =>
+    (environment[variable]?.trim() ?? '') === '' ? file?.documents.get(variable) : undefined
+  return {
+    name: file?.name ?? '',
+    folder: file?.folder ?? '',
+    models: of('SIGNALBOX_MODELS'),
+    vendors: of('SIGNALBOX_VENDORS'),
+    prices: of('SIGNALBOX_PRICES'),
+    plans: of('SIGNALBOX_PLANS'),
+  }
+}
+
+/** Names of the file if `--config` is not set. */
+export const CONFIG_FILES = ['signalbox.config.json', 'signalbox.config.mjs'] as const
+
+/** Content of the configuration file. Members and descriptions come from the settings. */
+const CONFIG_SCHEMA = z.strictObject({
+  $schema: z.string().exactOptional().describe('the schema of this file, for editors'),
+  ...membersOf(SETTINGS),
+  console: z.boolean().exactOptional().describe('also serve the page for operators at /console/'),
+  gateway: FURTHER_OPTIONS.exactOptional().describe('further options of createGateway'),
+})
+
+/** Turns `limits.perKey` into a member of the object `limits`. */
+function membersOf(settings: typeof SETTINGS): Record<string, z.ZodType> {
+  const members: Record<string, z.ZodType> = {}
+  const nested: Record<string, Record<string, z.ZodType>> = {}
+  for (const { member, schema, text } of settings) {
+    if (member === undefined) continue
+    const [name = '', inner] = member.split('.')
+    const described = (schema as z.ZodString).exactOptional().describe(text)
+    if (inner === undefined) members[name] = described
+    else nested[name] = { ...nested[name], [inner]: described }
+  }
+  for (const [name, inner] of Object.entries(nested)) members[name] = z.strictObject(inner).exactOptional()
+  return members
+}
+
+/** The JSON Schema of the file. `npm run config:schema` writes it into the package. */
+export function configJsonSchema(): Record<string, unknown> {
+  const plan = z.strictObject({ limits: z.record(z.string(), z.unknown()).exactOptional() })
+  // Documents that may also be in separate files are checked when those files are read.
+  const rows: Readonly<Record<string, z.ZodType>> = {
+    models: z.union([z.string(), z.array(z.string()), modelDefinitions()]),
+    vendors: z.union([z.string(), vendorsSchema()]),
+    prices: z.union([z.string(), wholePriceFile()]),
+    plans: z.union([z.string(), z.record(z.string(), plan)]),
+  }
+  const shape: Record<string, z.ZodType> = { ...CONFIG_SCHEMA.shape }
+  for (const [name, schema] of Object.entries(rows))
+    shape[name] = (schema as z.ZodString).exactOptional().describe(shape[name]?.description ?? '')
+  const { $schema, ...schema } = z.toJSONSchema(z.strictObject(shape), {
+    target: 'draft-7',
+    io: 'input',
+    reused: 'inline',
+  })
+  return { $schema, title: 'Configuration of signalbox serve', ...schema }
 }

@@ -1,21 +1,23 @@
+import type { CredentialProvider } from '../core/credential.ts'
+import { awsSignature } from '../credentials/aws.ts'
+import { tokenServiceOf } from '../credentials/aws-identity.ts'
+import { googleDefaultCredentials } from '../credentials/google.ts'
 import { vendorConnection } from '../transport/vendor-connection.ts'
-import { anthropic } from '../vendors/anthropic/anthropic.ts'
+import { amazonBedrock } from '../vendors/amazon-bedrock/amazon-bedrock.ts'
+import { anthropic, anthropicBedrock, anthropicFoundry, anthropicVertex } from '../vendors/anthropic/anthropic.ts'
+import { azureOpenai } from '../vendors/azure-openai/azure-openai.ts'
 import { cohere } from '../vendors/cohere/cohere.ts'
 import { dashscope } from '../vendors/dashscope/dashscope.ts'
-import { gemini } from '../vendors/gemini/gemini.ts'
+import { gemini, vertex } from '../vendors/gemini/gemini.ts'
 import { openai } from '../vendors/openai/openai.ts'
 import { openaiCompatible } from '../vendors/openai-compatible/openai-compatible.ts'
 import { type Preset, presets } from '../vendors/presets/presets.ts'
-import type { Vendor } from '../vendors/vendor.ts'
+import type { ApiKeys, Vendor } from '../vendors/vendor.ts'
 import { voyage } from '../vendors/voyage/voyage.ts'
-import { configuredBedrock } from './configured-bedrock.ts'
-import { type ConfiguredVendor, configuredClouds } from './configured-clouds.ts'
-import { configuredVertex } from './configured-vertex.ts'
 import { environmentProxy } from './environment-proxy.ts'
-import { furtherVendor, keysOf, namingFile } from './further-vendors.ts'
 import { SettingError } from './setting-values.ts'
 import type { Documents, Environment } from './terminal.ts'
-import { type VendorSettings, vendorSettings } from './vendor-settings.ts'
+import { type FurtherVendor, type VendorSettings, vendorSettings } from './vendor-settings.ts'
 
 interface VendorOptions {
   readonly apiKey?: readonly string[] | string
@@ -163,4 +165,265 @@ function baseURLOf(environment: Environment, name: string): string | undefined {
   if (!/^https?:\/\/\S+$/.test(baseURL) || !URL.canParse(baseURL))
     throw new SettingError(`${name}: ${JSON.stringify(baseURL)} is not an http or https URL`)
   return baseURL
+}
+
+type Location = { readonly region: string } | { readonly endpoint: string }
+type Keys = readonly string[] | string | CredentialProvider
+
+const BEDROCK_VENDORS: Readonly<Record<string, (options: Location & { readonly apiKey: Keys }) => Vendor>> = {
+  'amazon-bedrock': amazonBedrock,
+  'anthropic-bedrock': anthropicBedrock,
+}
+
+/**
+ * AWS credentials may belong to another service, so they count only if a region is set or the operator's models name Bedrock. A
+ * Bedrock key always counts.
+ */
+const KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_PROFILE', 'AWS_WEB_IDENTITY_TOKEN_FILE'] as const
+
+/** Placeholder address that is never called. */
+const NO_REGION = { endpoint: 'https://not-set.invalid' }
+
+/**
+ * Builds Amazon Bedrock, and Claude on it, if the environment configures them or `named` contains them.
+ * @throws SettingError for a key without a region, or an invalid region.
+ */
+function configuredBedrock(
+  environment: Environment,
+  keysOf: (text: string | undefined) => readonly string[],
+  standInOrigin: string | undefined,
+  named: ReadonlySet<string>,
+): ConfiguredVendor[] {
+  const read = (name: string): string | undefined => environment[name]?.trim() || undefined
+  const bearers = keysOf(read('AWS_BEARER_TOKEN_BEDROCK'))
+  const region = read('AWS_REGION') ?? read('AWS_DEFAULT_REGION')
+  const endpoint = read('AWS_ENDPOINT_URL_BEDROCK_RUNTIME')
+  const hasKeys = KEY_VARIABLES.some((name) => read(name) !== undefined)
+  return Object.entries(BEDROCK_VENDORS).flatMap(([id, make]): ConfiguredVendor[] => {
+    const isNamed = named.has(id)
+    const isConfigured = bearers.length > 0 || (hasKeys && (region !== undefined || isNamed))
+    if (!isConfigured && !isNamed) return []
+    if (!isConfigured && standInOrigin !== undefined)
+      return [{ vendor: make({ endpoint: `${standInOrigin}/bedrock`, apiKey: 'stand-in' }), state: 'stand-in' }]
+    if (!isConfigured) return [{ vendor: make({ ...NO_REGION, apiKey: [] }), state: 'not configured' }]
+    if (region === undefined && (endpoint === undefined || bearers.length === 0))
+      throw new SettingError('AWS_REGION: set it to the region of the models, such as eu-central-1')
+    const location = endpoint === undefined ? { region: region! } : { endpoint }
+    const apiKey = bearers.length > 0 ? bearers : signatureIn(region!, environment)
+    return [
+      {
+        vendor: naming(endpoint === undefined ? 'AWS_REGION' : 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME', () =>
+          make({ ...location, apiKey }),
+        ),
+        state: 'configured',
+      },
+    ]
+  })
+}
+
+/** Signs with the AWS credentials of the environment, which may have to be requested through its proxy. */
+function signatureIn(region: string, environment: Environment): CredentialProvider {
+  const proxy = environmentProxy(tokenServiceOf(region), environment)
+  return awsSignature({ region, environment, ...(proxy === undefined ? {} : { proxy }) })
+}
+
+/** Settings of both vendors. */
+interface VertexSettings {
+  readonly project: string
+  readonly location: string
+  readonly baseURL: string | undefined
+  readonly apiKey: ApiKeys
+}
+
+const VERTEX_VENDORS: Readonly<Record<string, (settings: VertexSettings) => Vendor>> = {
+  vertex,
+  'anthropic-vertex': anthropicVertex,
+}
+
+const TOKEN_SERVER = 'https://oauth2.googleapis.com'
+
+/** Placeholders of a vendor that is only named and never called. */
+const UNSET_VERTEX = { project: 'not-set', location: 'global', baseURL: 'https://not-set.invalid' }
+
+/**
+ * Builds Vertex AI, and Claude on it, if the environment configures them or `named` contains them. A project alone configures
+ * neither, because every program at Google Cloud may have one.
+ * @throws SettingError naming the variable that is missing or cannot be used.
+ */
+function configuredVertex(
+  environment: Environment,
+  keysOf: (text: string | undefined) => readonly string[],
+  standInOrigin: string | undefined,
+  named: ReadonlySet<string>,
+): ConfiguredVendor[] {
+  const read = (name: string): string | undefined => environment[name]?.trim() || undefined
+  const project = read('GOOGLE_CLOUD_PROJECT')
+  const location = read('GOOGLE_CLOUD_LOCATION')
+  const baseURL = read('GOOGLE_VERTEX_BASE_URL')
+  const keys = keysOf(read('GOOGLE_VERTEX_API_KEY'))
+  const place = project === undefined || location === undefined ? undefined : { project, location }
+  return Object.entries(VERTEX_VENDORS).flatMap(([id, make]): ConfiguredVendor[] => {
+    if (id === 'vertex' && keys.length > 0)
+      return [{ vendor: naming('Vertex AI', () => vertex({ ...place, baseURL, apiKey: keys })), state: 'configured' }]
+    if (place !== undefined) {
+      const proxy = environmentProxy(TOKEN_SERVER, environment)
+      const apiKey = googleDefaultCredentials({ environment, ...(proxy === undefined ? {} : { proxy }) })
+      return [{ vendor: naming('Vertex AI', () => make({ ...place, baseURL, apiKey })), state: 'configured' }]
+    }
+    if (!named.has(id)) return []
+    if (standInOrigin !== undefined) {
+      const apiKey = () => ({ token: 'stand-in' })
+      return [{ vendor: make({ ...UNSET_VERTEX, baseURL: standInOrigin, apiKey }), state: 'stand-in' }]
+    }
+    if (project !== undefined)
+      throw new SettingError('GOOGLE_CLOUD_LOCATION: set it to global, us, eu, or a region such as europe-west4')
+    if (location !== undefined)
+      throw new SettingError('GOOGLE_CLOUD_PROJECT: set it to the id of the project that pays')
+    return [{ vendor: make({ ...UNSET_VERTEX, apiKey: undefined }), state: 'not configured' }]
+  })
+}
+
+/** Builds a vendor that only the file has. If a required key is missing, the vendor counts as not configured. */
+function furtherVendor(
+  settings: FurtherVendor,
+  environment: Environment,
+  standInOrigin: string | undefined,
+): ConfiguredVendor {
+  const { id, keyVariable, headers: _h, query: _q, proxy: _p, tls: _t, passUnknownModels: _u, ...given } = settings
+  const apiKey = keyVariable === undefined ? [] : keysOf(environment[keyVariable])
+  if (keyVariable !== undefined && apiKey.length === 0 && standInOrigin === undefined)
+    throw new SettingError(`${keyVariable}: is not set, but SIGNALBOX_VENDORS names it for ${id}`)
+  const isStandIn = keyVariable !== undefined && apiKey.length === 0
+  const key = isStandIn ? { apiKey: 'stand-in' } : apiKey.length === 0 ? {} : { apiKey }
+  const vendor = namingFile(id, () => {
+    if (given.type === 'azure-openai') {
+      const { type: _type, fetchesUrls: _fetches, endpoint, ...options } = given
+      return azureOpenai({ ...options, ...key, id, endpoint: isStandIn ? standInOrigin! : endpoint })
+    }
+    if (given.type === 'openai-compatible') {
+      const { type: _type, ...options } = given
+      return openaiCompatible({
+        ...options,
+        ...key,
+        id,
+        models: [],
+        ...(isStandIn ? { baseURL: `${standInOrigin}/v1` } : {}),
+      })
+    }
+    const { type, ...options } = given
+    const address = isStandIn ? { baseURL: `${standInOrigin}/presets/${type}/v1` } : {}
+    return openaiCompatible(presets[type], { ...options, ...key, id, ...address })
+  })
+  if (isStandIn) return { vendor, state: 'stand-in' }
+  return { vendor, state: vendor.apiKeys.length > 0 ? 'configured' : 'not configured' }
+}
+
+/** Runs a function; errors about an option name the file. */
+function namingFile<Value>(id: string, make: () => Value): Value {
+  try {
+    return make()
+  } catch (error) {
+    if (error instanceof TypeError) throw new SettingError(`SIGNALBOX_VENDORS: ${id}: ${error.message}`)
+    throw error
+  }
+}
+
+/** Parses keys separated by commas, without duplicates. No vendor's keys contain commas. */
+function keysOf(text: string | undefined): readonly string[] {
+  const keys = (text ?? '').split(',').map((key) => key.trim())
+  return [...new Set(keys.filter((key) => key !== ''))]
+}
+
+/** Vendor, and whether it can be called. */
+export interface ConfiguredVendor {
+  readonly vendor: Vendor
+  readonly state: 'configured' | 'stand-in' | 'not configured'
+}
+
+/** Address and keys of an operator's resource. */
+interface Resource {
+  readonly endpoint: string
+  readonly apiKey: readonly string[] | string
+}
+
+/** Cloud that gives each customer a separate host. */
+interface Cloud {
+  readonly id: string
+  readonly keyVariable: string
+  readonly endpointVariable: string
+  make(resource: Resource, read: (name: string) => string | undefined): Vendor
+}
+
+const CLOUDS: readonly Cloud[] = [
+  {
+    id: 'azure-openai',
+    keyVariable: 'AZURE_OPENAI_API_KEY',
+    endpointVariable: 'AZURE_OPENAI_ENDPOINT',
+    make: (resource, read) =>
+      azureOpenai({
+        ...resource,
+        apiVersion: read('AZURE_OPENAI_API_VERSION'),
+        deployments: deploymentsOf(read('AZURE_OPENAI_DEPLOYMENTS')),
+      }),
+  },
+  {
+    id: 'anthropic-foundry',
+    keyVariable: 'ANTHROPIC_FOUNDRY_API_KEY',
+    endpointVariable: 'ANTHROPIC_FOUNDRY_BASE_URL',
+    make: (resource) => anthropicFoundry(resource),
+  },
+]
+
+/** Parses the deployments of OpenAI models, such as `my-deployment=gpt-6-luna,other=gpt-6-sol`. */
+function deploymentsOf(text: string | undefined): Readonly<Record<string, string>> {
+  const pairs = (text ?? '').split(',').flatMap((pair) => (pair.trim() === '' ? [] : [pair.split('=')]))
+  return Object.fromEntries(
+    pairs.map(([deployment = '', model = '', ...rest]) => {
+      if (deployment.trim() === '' || model.trim() === '' || rest.length > 0)
+        throw new SettingError(
+          'AZURE_OPENAI_DEPLOYMENTS: must be a list such as my-deployment=gpt-6-luna,other=gpt-6-sol',
+        )
+      return [deployment.trim(), model.trim()]
+    }),
+  )
+}
+
+/** Placeholder address that is never called. */
+const UNSET_URL = 'https://not-set.invalid'
+
+/**
+ * Builds the clouds that the environment configures or `named` contains.
+ * @param read Returns a trimmed variable, or `undefined` if it is not set.
+ * @throws SettingError for an address that cannot be used, and for a key without an address.
+ */
+function configuredClouds(
+  read: (name: string) => string | undefined,
+  keysOf: (text: string | undefined) => readonly string[],
+  standInOrigin: string | undefined,
+  named: ReadonlySet<string>,
+): ConfiguredVendor[] {
+  return CLOUDS.flatMap(({ id, keyVariable, endpointVariable, make }): ConfiguredVendor[] => {
+    const apiKey = keysOf(read(keyVariable))
+    const endpoint = read(endpointVariable)
+    if (apiKey.length === 0 && endpoint === undefined && !named.has(id)) return []
+    if (apiKey.length === 0 && standInOrigin !== undefined) {
+      return [{ vendor: make({ endpoint: standInOrigin, apiKey: 'stand-in' }, () => undefined), state: 'stand-in' }]
+    }
+    if (apiKey.length > 0 && endpoint === undefined)
+      throw new SettingError(
+        `${endpointVariable}: set it to the address of the resource that ${keyVariable} belongs to`,
+      )
+    const vendor = naming(endpointVariable, () => make({ endpoint: endpoint ?? UNSET_URL, apiKey }, read))
+    return [{ vendor, state: apiKey.length > 0 ? 'configured' : 'not configured' }]
+  })
+}
+
+/** Runs a function that may throw a TypeError about a setting, and adds the name of the setting. */
+function naming<Value>(name: string, run: () => Value): Value {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof TypeError) throw new SettingError(`${name}: ${error.message}`)
+    throw error
+  }
 }

@@ -4,8 +4,7 @@ import type { GatewayClient } from '../client/gateway-client.ts'
 import { parseDollars } from '../core/money.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { FurtherOptions } from './further-options.ts'
-import type { ServeFlags } from './serve-flags.ts'
-import type { ServePrices, ServeSettings } from './serve-settings.ts'
+import type { ServeFlags, ServePrices, ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
 
 /** Invented prices of models whose vendors publish no price per token. */

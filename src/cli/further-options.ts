@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { GatewayOptions } from '../gateway/gateway-options.ts'
+import type { GatewayOptions } from '../gateway/options.ts'
 import { ROUTING_STRATEGIES } from '../routing/routing-options.ts'
 
 const count = z.int().positive()

@@ -1,12 +1,12 @@
+import { auditEntryObject } from '../admin/objects/accounts.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import type { CatalogModel } from '../catalog/model.ts'
-import { isScopeRule } from '../catalog/model-scope.ts'
+import { type CatalogModel, isScopeRule } from '../catalog/model.ts'
 import { systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { storedScopes } from '../gateway/key-scopes.ts'
+import { storedScopes } from '../gateway/check-principal.ts'
 import type { NewKey } from '../gateway/keys.ts'
-import type { KeyRecord } from '../stores/key-store.ts'
+import type { KeyRecord } from '../stores/api-keys.ts'
 import type { KeyScopes } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 import type { CommandArguments, GroupDefinition } from './command.ts'
@@ -21,7 +21,7 @@ import {
   parseNames,
   SettingError,
 } from './setting-values.ts'
-import { capJson, capText, printRows, type Terminal } from './terminal.ts'
+import { capJson, capText, printNext, printRows, type Terminal } from './terminal.ts'
 
 const CREATE_OPTIONS = {
   account: { value: 'ID', text: 'the account that pays; required' },
@@ -239,4 +239,54 @@ function day(timeMs: number): string {
 
 function seconds(timeMs: number | undefined): number | null {
   return timeMs === undefined ? null : Math.floor(timeMs / 1000)
+}
+
+const DEFAULT_ENTRIES = '100'
+
+/** Commands `signalbox audit …`. The action throws a SettingError naming the argument. */
+export const auditCommand: GroupDefinition = {
+  summary: 'show changes by operators',
+  actions: {
+    list: {
+      summary: 'list changes of the last 365 days, newest first',
+      options: {
+        subject: { value: 'ID', text: 'only changes of this account, key or hold' },
+        from: { value: 'TIME', text: 'first time, in ISO 8601' },
+        to: { value: 'TIME', text: 'time before which the changes were made, in ISO 8601' },
+        limit: { value: 'N', text: `maximum number of changes (default: ${DEFAULT_ENTRIES})` },
+        cursor: { value: 'CURSOR', text: 'continue after the previous page' },
+        ...STORE_OPTIONS,
+      },
+      run: listChanges,
+    },
+  },
+}
+
+async function listChanges(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const options = {
+    subject: given.option('subject'),
+    fromMs: timeOption('--from', given.option('from')),
+    untilMs: timeOption('--to', given.option('to')),
+    cursor: given.option('cursor'),
+    limit: parseCount('--limit', given.option('limit') ?? DEFAULT_ENTRIES),
+  }
+  const page = await withStore(terminal, { store: given.option('store') }, ({ audit }) => audit.list(options))
+  if (given.flag('json')) {
+    const data = page.entries.map(auditEntryObject)
+    terminal.print(JSON.stringify({ object: 'list', data, next: page.next ?? null }))
+    return
+  }
+  const rows = page.entries.map(({ createdAtMs, operator, address, action, subject, before, after, input }) => {
+    const change = before === undefined && after === undefined ? input : { before, after }
+    const time = new Date(createdAtMs).toISOString()
+    return [time, operator, address ?? 'command line', action, subject ?? '', JSON.stringify(change)]
+  })
+  printRows(terminal, [['time', 'operator', 'address', 'action', 'subject', 'change'], ...rows])
+  printNext(terminal, page.next)
+}
+
+function timeOption(name: string, text: string | undefined): number | undefined {
+  const timeMs = text === undefined ? undefined : Date.parse(text)
+  if (Number.isNaN(timeMs)) throw new SettingError(`${name}: must be a time in ISO 8601, such as 2026-11-01`)
+  return timeMs
 }

@@ -1,25 +1,28 @@
 import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { auditState, type ChangeSubject } from '../admin/audit-state.ts'
 import { systemClock } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
+import type { EventListener } from '../core/events.ts'
 import { timeOrderedIds } from '../core/ids.ts'
-import { accountStorageOf } from '../gateway/account-storage.ts'
-import { accountsOf } from '../gateway/accounts.ts'
-import { auditOf } from '../gateway/audit.ts'
-import { holdsOf } from '../gateway/holds.ts'
-import { keysOf } from '../gateway/keys.ts'
-import { usageOf } from '../gateway/usage.ts'
-import { webhooksOf } from '../gateway/webhooks.ts'
+import type { Logger } from '../core/logger.ts'
+import { type Accounts, accountStorageOf, accountsOf } from '../gateway/accounts.ts'
+import { type Audit, auditOf } from '../gateway/audit.ts'
+import { type Holds, holdsOf } from '../gateway/holds.ts'
+import { type Keys, keysOf } from '../gateway/keys.ts'
+import { type UsageReports, usageOf } from '../gateway/usage.ts'
+import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
+import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
+import { type RedisClient, redisLimits } from '../stores/redis/redis-limits.ts'
 import { Retention } from '../stores/retention.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
-import type { Administration } from './administration.ts'
-import { audited } from './audited-changes.ts'
 import { SettingError } from './setting-values.ts'
-import type { Terminal } from './terminal.ts'
+import { oneLine, type Terminal } from './terminal.ts'
 
 /** Location of accounts, keys and balances. */
 export type StoreSetting =
@@ -201,4 +204,191 @@ export async function loadOptionalPackage(name: string, setting: string): Promis
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
     throw new SettingError(`${setting}: needs the package ${name}; install it next to signalbox (npm install ${name})`)
   }
+}
+
+type Method = (...args: readonly unknown[]) => Promise<unknown>
+
+/** Changes of the command line by their name in the admin API, and the kind of object that their first argument identifies. */
+const CHANGES: Readonly<Record<string, readonly [action: string, subject?: 'account' | 'key']>> = {
+  'accounts.create': ['create_account'],
+  'accounts.update': ['update_account', 'account'],
+  'accounts.freeze': ['freeze_account', 'account'],
+  'accounts.unfreeze': ['unfreeze_account', 'account'],
+  'accounts.credit': ['credit_account', 'account'],
+  'accounts.adjust': ['adjust_account', 'account'],
+  'accounts.refund': ['refund_charge'],
+  'holds.settle': ['settle_hold'],
+  'holds.void': ['void_hold'],
+  'keys.create': ['create_key'],
+  'keys.update': ['update_key', 'key'],
+  'keys.revoke': ['revoke_key', 'key'],
+  'keys.rotate': ['rotate_key', 'key'],
+  'webhooks.secret': ['read_webhook_secret'],
+  'webhooks.rotateSecret': ['rotate_webhook_secret'],
+  'webhooks.resend': ['resend_delivery'],
+  'usage.rebuild': ['rebuild_usage'],
+}
+
+/**
+ * Returns the administration of a store whose changes are recorded in its audit. If an entry cannot be written, the change stays and
+ * its result is returned. The terminal gets a warning that names the change, and the process exits with status 1.
+ */
+function audited(administration: Administration, audit: Audit, terminal: Terminal): Administration {
+  const changed = new Map<string, Record<string, unknown>>()
+  for (const [name, [action, kind]] of Object.entries(CHANGES)) {
+    const [group = '', method = ''] = name.split('.')
+    const methods = changed.get(group) ?? { ...administration[group as keyof Administration] }
+    changed.set(group, methods)
+    const change = methods[method] as Method
+    methods[method] = async (...args: readonly unknown[]) => {
+      const first = typeof args[0] === 'string' ? args[0] : undefined
+      const subject: ChangeSubject = kind === undefined ? {} : { [kind]: first }
+      const before = await auditState(administration, subject)
+      const result = await change(...args)
+      const id = first ?? idOf(args[0]) ?? idOf(result)
+      try {
+        await audit.record({
+          operator: userName(),
+          action,
+          subject: id,
+          source: 'command_line',
+          address: undefined,
+          requestId: undefined,
+          code: undefined,
+          input: { arguments: args },
+          before,
+          after: await auditState(administration, subject),
+        })
+      } catch (cause) {
+        // Without the result, the operator would repeat the change.
+        const change = id === undefined ? action : `${action} of ${id}`
+        const text = `the change ${change} was made, but could not be added to the audit: ${reasonOf(cause)}`
+        terminal.warn?.(oneLine(text))
+        terminal.fail?.()
+      }
+      return result
+    }
+  }
+  return { ...administration, ...Object.fromEntries(changed) }
+}
+
+/** An error of the gateway has the driver's error as its cause. */
+function reasonOf(error: unknown): string {
+  const { cause = error } = error as Error
+  return cause instanceof Error ? cause.message : String(cause)
+}
+
+/** Keys are recorded with their account, as in the admin API. */
+function idOf(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { accountId, id } = value as { readonly accountId?: unknown; readonly id?: unknown }
+  return [accountId, id].find((text) => typeof text === 'string') as string | undefined
+}
+
+/** Some containers have no entry for their user. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
+}
+
+/** Administration of a store. */
+interface Administration {
+  readonly accounts: Accounts
+  readonly keys: Keys
+  readonly holds: Holds
+  readonly webhooks: Webhooks
+  readonly usage: UsageReports
+  readonly audit: Audit
+}
+
+/** How long the start waits for Redis, in milliseconds. After that, each process counts separately until Redis answers. */
+const START_WAIT_MS = 2_000
+
+/** Maximum delay between attempts to reconnect, in milliseconds. */
+const LONGEST_RETRY_MS = 1_000
+
+/** Limits that several gateways share. */
+export interface SharedLimits {
+  readonly rateLimiter: RateLimiter
+  readonly concurrencyLimiter: ConcurrencyLimiter
+  close(): Promise<void>
+}
+
+/** Used part of the package `ioredis`. */
+interface IoredisClient {
+  readonly status: string
+  on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
+  disconnect(): void
+}
+
+type IoredisConstructor = new (url: string, options: Readonly<Record<string, unknown>>) => IoredisClient & RedisClient
+
+/**
+ * Connects to Redis and keeps the limits there. The start succeeds while Redis is down; limits are local until it answers.
+ * @param expectedInstances Number of processes that share the limits; each grants its share while Redis is down. Default 1.
+ * @throws SettingError if the package `ioredis` is missing.
+ */
+export async function openRedisLimits(
+  url: string,
+  expectedInstances: number | undefined,
+  logger: Logger,
+  onEvent?: EventListener,
+): Promise<SharedLimits> {
+  // The limits log when they are shared and when they are not.
+  const client = await connectRedis(url, () => undefined)
+  if (!(await isReadyInTime(client)))
+    logger.warn('Redis does not answer; this process enforces limits by itself until it does', {
+      url: describeUrl(url),
+    })
+  const limits = redisLimits({
+    client,
+    logger,
+    ...(expectedInstances === undefined ? {} : { expectedInstances }),
+    ...(onEvent === undefined ? {} : { onEvent }),
+  })
+  return {
+    rateLimiter: limits.rateLimiter,
+    concurrencyLimiter: limits.concurrencyLimiter,
+    async close() {
+      limits.close()
+      client.disconnect()
+    },
+  }
+}
+
+/**
+ * Starts to connect.
+ * @param onError Called for each failed attempt; without a listener an error would end the process.
+ * @throws SettingError if the package `ioredis` is missing.
+ */
+export async function connectRedis(url: string, onError: (error: Error) => void): Promise<IoredisClient & RedisClient> {
+  const loaded = await loadOptionalPackage('ioredis', 'REDIS_URL')
+  const Redis = (loaded['Redis'] ?? loaded['default']) as IoredisConstructor
+  const client = new Redis(url, {
+    // A command that waits for a connection would arrive too late.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: START_WAIT_MS,
+    retryStrategy: (attempt: number) => Math.min(attempt * 100, LONGEST_RETRY_MS),
+    // A primary that became a replica keeps its connections; a new connection may find the new primary.
+    reconnectOnError: ({ message }: Error) => message.includes('READONLY'),
+  })
+  client.on('error', onError)
+  return client
+}
+
+/** Waits until the server has answered, for up to two seconds. Returns whether it did. */
+export function isReadyInTime(client: IoredisClient): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (client.status === 'ready') return resolve(true)
+    // Uses its own timer: the timers of the shared clock do not keep the process alive, and nothing else may do so yet.
+    const timer = setTimeout(() => resolve(false), START_WAIT_MS)
+    client.on('ready', () => {
+      clearTimeout(timer)
+      resolve(true)
+    })
+  })
 }

@@ -3,29 +3,30 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
-import { withKnownVendors } from '../catalog/prices/check-priced-vendors.ts'
+import { NEWEST_OF_FAMILY, type UnknownModels, withKnownVendors } from '../catalog/prices/check-prices.ts'
 import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
 import { definePrices, type PriceFile, type Prices } from '../catalog/prices/prices.ts'
-import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
-import { type ClientAddress, forwardedAddress } from '../core/forwarded-address.ts'
+import { type ClientAddress, forwardedAddress } from '../core/exchange.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { type CatalogOptions, isAddress } from '../gateway/catalog-options.ts'
-import type { GatewayOptions } from '../gateway/gateway-options.ts'
-import type { Plan } from '../gateway/limit-options.ts'
-import { modelVendor } from '../gateway/model-vendor.ts'
-import { SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
+import { SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
+import { modelVendor } from '../gateway/catalog-in-force.ts'
+import { type CatalogOptions, isAddress, limitSetOf, type Plan, planLimitsOf } from '../gateway/catalog-options.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import { billingModeOf, type FixedKey, type GatewayOptions } from '../gateway/options.ts'
 import type { Timeouts } from '../pipeline/pipeline-context.ts'
+import { hashApiKey } from '../stores/api-keys.ts'
 import type { BillingMode, Tier } from '../stores/principal.ts'
-import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
-import { checkPlans, parseLimits, parseServeBilling, parseThresholds, type ServeLimits } from './billing-settings.ts'
+import type { RateLimits } from '../stores/rate-limiter.ts'
+import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
+import type { CommandArguments, OptionDefinition } from './command.ts'
 import { configuredVendors } from './configured-vendors.ts'
 import { environmentProxy } from './environment-proxy.ts'
-import { readJson } from './json-file.ts'
 import { parseStoreSetting, type StoreSetting } from './open-store.ts'
 import {
   checkDollars,
+  parseBillingMode,
   parseCount,
   parseDelay,
   parseDuration,
@@ -35,10 +36,10 @@ import {
   parseShare,
   parseSwitch,
   parseTier,
+  readJson,
   SettingError,
 } from './setting-values.ts'
-import type { Documents, Environment } from './terminal.ts'
-import { type LogFormat, parseLogFormat } from './terminal-logger.ts'
+import { type Documents, type Environment, type LogFormat, parseLogFormat } from './terminal.ts'
 
 /** Settings of `signalbox serve`. The names of the variables are a public interface. */
 export interface ServeSettings {
@@ -351,4 +352,180 @@ export function configuredPlans(path: string | undefined, documents?: Documents)
 /** The content is checked where it is used. */
 function readPriceFile(name: string, path: string): PriceFile {
   return readJson(name, path) as PriceFile
+}
+
+/** Limits of the variables, by scope. */
+interface ServeLimits {
+  readonly perKey: RateLimits
+  readonly perAccount: RateLimits
+  readonly perEndUser: RateLimits
+}
+
+/**
+ * Reads `rpm=600,tpm=1000000,concurrency=50`.
+ * @throws SettingError naming the variable.
+ */
+function parseLimits(setting: string, text: string): RateLimits {
+  const pairs = parsePairs(setting, text, ['rpm', 'tpm', 'concurrency'])
+  const count = (name: 'rpm' | 'tpm' | 'concurrency'): number | undefined => {
+    const value = pairs.get(name)
+    return value === undefined ? undefined : parseCount(`${setting}: ${name}`, value)
+  }
+  return { requestsPerMinute: count('rpm'), tokensPerMinute: count('tpm'), concurrency: count('concurrency') }
+}
+
+/**
+ * Reads `prepaid`, `metered` or `off`.
+ * @throws SettingError naming the variable.
+ */
+function parseServeBilling(setting: string, text: string): BillingMode | 'off' {
+  if (text === 'off') return text
+  try {
+    return parseBillingMode(setting, text)
+  } catch {
+    throw new SettingError(`${setting}: must be prepaid, metered or off`)
+  }
+}
+
+/**
+ * Checks the plans of a file: `{ "free": { "limits": { "perAccount": { "requestsPerMinute": 10 } } } }`.
+ * @throws TypeError naming the member.
+ */
+function checkPlans(content: unknown): Readonly<Record<string, Plan>> {
+  if (!isObject(content) || !Object.values(content).every(isObject))
+    throw new TypeError(
+      'must be an object of plans by name, such as {"free":{"limits":{"perKey":{"requestsPerMinute":10}}}}',
+    )
+  const plans = content as Readonly<Record<string, Plan>>
+  for (const [name, { limits }] of Object.entries(plans))
+    if (limits !== undefined && (!isObject(limits) || Object.values(limits).some((value) => value === null)))
+      throw new TypeError(`plans.${name}.limits must be an object of limits`)
+  try {
+    planLimitsOf(plans, limitSetOf(undefined, 'limits'))
+  } catch (error) {
+    throw new TypeError((error as TypeError).message.replace(/^createGateway: /, ''))
+  }
+  return plans
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * Reads `50,80,100` for caps and balances, or `caps=80/100,balance=50/90` for each.
+ * @throws SettingError naming the variable.
+ */
+function parseThresholds(setting: string, text: string): GatewayOptions['spendingThresholds'] & object {
+  if (!text.includes('=')) {
+    const percents = parsePercents(setting, text, ',')
+    return { caps: percents, balance: percents }
+  }
+  const pairs = parsePairs(setting, text, ['caps', 'balance'])
+  const of = (name: 'caps' | 'balance') => {
+    const given = pairs.get(name)
+    return given === undefined ? {} : { [name]: parsePercents(`${setting}: ${name}`, given, '/') }
+  }
+  return { ...of('caps'), ...of('balance') }
+}
+
+function parsePercents(setting: string, text: string, separator: string): readonly number[] {
+  return text.split(separator).map((part) => {
+    const percent = Number(part.trim())
+    if (/^\s*\d{1,3}(?:\.\d{1,3})?\s*$/.test(part) && percent > 0 && percent <= 100) return percent
+    throw new SettingError(`${setting}: ${JSON.stringify(part)} is not a percent above 0 and at most 100`)
+  })
+}
+
+/** Billing settings of `serve`. */
+export interface BillingSettings {
+  readonly prices: { readonly prices: NonNullable<GatewayOptions['prices']> } | undefined
+  /** Billing mode. If `undefined`, it is `prepaid` if there are prices, else `off`. */
+  readonly billing: BillingMode | 'off' | undefined
+}
+
+/** Returns the gateway's options for the billing settings. */
+export function billingOptions({ prices, billing }: BillingSettings): Pick<GatewayOptions, 'billing' | 'prices'> {
+  if (prices === undefined || billing === 'off') return { billing: 'off' }
+  return { prices: prices.prices, billing: { mode: billingModeOf(billing && { mode: billing }) } }
+}
+
+/** Settings of `serve` and `check` that only flags can set. */
+export interface ServeFlags {
+  /** Whether offline stand-ins replace vendors without a key. */
+  readonly useStandIns: boolean
+  /** Whether to serve the console and the admin API, too. */
+  readonly serveConsole: boolean
+  /** Whether to use example prices if none are set, and to make example calls. Requires stand-ins. */
+  readonly showExamples: boolean
+}
+
+/** Flags of `serve` and `check` that no variable sets. */
+export const SERVE_FLAGS: Readonly<Record<string, OptionDefinition>> = {
+  sandbox: {
+    text: 'use offline stand-ins for every vendor without a key, and memory: as the store unless one is set',
+  },
+  console: { text: 'also serve the console at /console/ and the admin API at /admin/v1' },
+  examples: { text: 'with --sandbox: use example prices if none are set, and make some example calls' },
+}
+
+/** @param file Whether the configuration file enables the console. */
+export function readServeFlags(
+  given: Pick<CommandArguments, 'flag'>,
+  file: Pick<ServeFlags, 'serveConsole'>,
+): ServeFlags {
+  return {
+    useStandIns: given.flag('sandbox'),
+    serveConsole: given.flag('console') || file.serveConsole,
+    showExamples: given.flag('examples'),
+  }
+}
+
+/** Keys that a server starts with. */
+export type StartKeys =
+  | { readonly source: 'given'; readonly first: FixedKey; readonly count: number }
+  | { readonly source: 'made'; readonly key: string; readonly account: string }
+  | { readonly source: 'stored'; readonly count: number; readonly hasMore: boolean }
+
+/** Returns the keys of `SIGNALBOX_API_KEYS`. Each account id is derived from its key, so that it stays the same over all starts. */
+export function fixedKeys(settings: ServeSettings): FixedKey[] {
+  return settings.apiKeys.map((key) => ({
+    key,
+    account: `acct_${hashApiKey(key).slice(0, 16)}`,
+    ...(settings.tier === undefined ? {} : { tier: settings.tier }),
+  }))
+}
+
+/**
+ * Ensures that the started gateway has a usable key. Credits the accounts of the configured keys, once each over all starts, or
+ * creates a key if neither the settings nor the store have one.
+ * @param credit Dollars for each account of a configured or created key.
+ */
+export async function startKeys(
+  gateway: Gateway,
+  settings: ServeSettings,
+  credit: string | undefined,
+): Promise<StartKeys> {
+  const given = fixedKeys(settings)
+  const [first] = given
+  if (first !== undefined) {
+    for (const { account } of given) {
+      // Updates accounts of earlier starts.
+      if (settings.tier !== undefined) await gateway.accounts.update(account, { tier: settings.tier })
+      await creditOnce(gateway, account, credit)
+    }
+    return { source: 'given', first, count: given.length }
+  }
+  // Reads one page: there may be very many keys, and the start waits for it.
+  const { keys, next } = await gateway.keys.page()
+  if (keys.length > 0) return { source: 'stored', count: keys.length, hasMore: next !== undefined }
+  const { id: account } = await gateway.accounts.create(settings.tier === undefined ? {} : { tier: settings.tier })
+  await creditOnce(gateway, account, credit)
+  const { key } = await gateway.keys.create({ accountId: account, label: 'made at the first start' })
+  return { source: 'made', key, account }
+}
+
+async function creditOnce(gateway: Gateway, account: string, credit: string | undefined): Promise<void> {
+  if (credit === undefined || !(Number(credit) > 0)) return
+  await gateway.accounts.credit(account, credit, { creditId: `initial:${account}`, description: 'initial credit' })
 }

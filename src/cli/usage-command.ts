@@ -1,7 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import { formatDollars } from '../core/money.ts'
-import { findRecord, NO_RECORD } from '../gateway/find-record.ts'
-import type { UsageDays, UsageReportRow, UsageReports } from '../gateway/usage.ts'
+import { findRecord, NO_RECORD, type UsageDays, type UsageReportRow, type UsageReports } from '../gateway/usage.ts'
 import { millisecondsOf, USAGE_GROUPS, type UsageQuery, UsageQueryError, type UsageStep } from '../usage/usage-query.ts'
 import type { AttemptRecord, UsageRecord } from '../usage/usage-record.ts'
 import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension } from '../usage/usage-store.ts'

@@ -1,7 +1,5 @@
-import type { Clock } from '../core/clock.ts'
+import type { Clock, Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import { CallScope } from './call-scope.ts'
-import { clientClock, pause } from './client-clock.ts'
 import { brokenResponse, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
 import { type CallOptions, type ClientOptions, checkClientOptions, gatewayURL } from './client-options.ts'
 import { setField } from './upload.ts'
@@ -232,4 +230,91 @@ function reasonOf(error: unknown): string {
 function causeOf(error: unknown): { readonly code?: unknown; readonly message?: unknown } {
   const { cause } = (error ?? {}) as { readonly cause?: object | null }
   return cause ?? {}
+}
+
+/** Abort scope of one attempt. It ends by the caller's signal, by timeout, or at the end of the attempt. */
+class CallScope {
+  isTimedOut = false
+  readonly #controller = new AbortController()
+  readonly #callerSignal: AbortSignal | undefined
+  readonly #timer: Timer
+  readonly #abort = (): void => this.#controller.abort(this.#callerSignal?.reason)
+
+  constructor(clock: Clock, timeoutMs: number, callerSignal: AbortSignal | undefined) {
+    this.#callerSignal = callerSignal
+    this.#timer = clock.schedule(timeoutMs, () => {
+      this.isTimedOut = true
+      this.#controller.abort()
+    })
+    callerSignal?.addEventListener('abort', this.#abort, { once: true })
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Rejects if the attempt is aborted, even if `work` ignores its signal. */
+  async within<Result>(work: Promise<Result>): Promise<Result> {
+    const { signal } = this
+    let onAbort: (() => void) | undefined
+    const ended = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason)
+      // A signal that is already aborted emits no event.
+      if (signal.aborted) onAbort()
+      else signal.addEventListener('abort', onAbort, { once: true })
+    })
+    try {
+      return await Promise.race([work, ended])
+    } finally {
+      if (onAbort !== undefined) signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  /** Stops the timeout because a stream has begun. */
+  stopTimer(): void {
+    this.#timer.cancel()
+  }
+
+  /** Aborts the rest of a failed attempt. */
+  cancel(): void {
+    this.end()
+    this.#controller.abort()
+  }
+
+  /** Ends the scope of the attempt. */
+  end(): void {
+    this.#timer.cancel()
+    this.#callerSignal?.removeEventListener('abort', this.#abort)
+  }
+}
+
+// Longer delays overflow timers, which would then fire immediately.
+const MAX_DELAY_MS = 2 ** 31 - 1
+
+/** System clock. Its timers keep a Node process alive until the answer arrives. */
+const clientClock: Clock = {
+  now: () => Date.now(),
+  schedule(delayMs, callback) {
+    const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS))
+    return { cancel: () => clearTimeout(handle) }
+  },
+}
+
+/**
+ * Waits for a delay.
+ * @throws the signal's reason as soon as it is aborted.
+ */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.schedule(delayMs, () => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    })
+    const abort = (): void => {
+      timer.cancel()
+      reject(signal?.reason)
+    }
+    if (signal?.aborted === true) abort()
+    else signal?.addEventListener('abort', abort, { once: true })
+  })
 }

@@ -1,11 +1,9 @@
-import { type BinaryAnswer, binaryAnswer } from './binary-answer.ts'
+import { type BinaryAnswer, binaryAnswer, decodedVectors, type EmbeddingsAnswer } from './answers.ts'
+import { completionStream } from './chat-types.ts'
 import { listed } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
-import { completionStream } from './completion-types.ts'
 import { type Call, Connection, type OpenResponse } from './connection.ts'
-import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoReferenceId as Reference } from './gateway-client.ts'
-import { jsonLines } from './json-lines.ts'
 import { chatStream, imageStream, messageStream, responseStream, speechStream, transcriptionStream } from './streams.ts'
 import { fileForm, imageEditForm, transcriptionForm } from './upload.ts'
 import { verifyWebhook } from './verify-webhook.ts'
@@ -205,4 +203,19 @@ function queryOf(parameters: object): string {
     value === undefined ? [] : [[name, String(value)]],
   )
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}
+
+/**
+ * Yields the values of an answer with one JSON value per line. The request is sent when iteration starts.
+ * @throws ClientError if the answer breaks off.
+ */
+async function* jsonLines<Value>(ask: () => Promise<BinaryAnswer>): AsyncIterable<Value> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of await ask()) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) yield JSON.parse(line) as Value
+  }
+  if (rest !== '') yield JSON.parse(rest) as Value
 }

@@ -1,4 +1,5 @@
 import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'
+import type { BinaryAnswer, EmbeddingsAnswer, VectorOf } from './answers.ts'
 import type {
   Batch,
   BatchRequest,
@@ -7,25 +8,29 @@ import type {
   KeptFile,
   ListOf,
   ListPage,
-  ObjectReference,
-} from './batch-types.ts'
-import type { BinaryAnswer } from './binary-answer.ts'
-import type { CallOptions } from './client-options.ts'
-import type { TextCompletion, TextCompletionRequest, TextCompletionStream } from './completion-types.ts'
-import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
-import type {
   MessageBatch,
   MessageBatchList,
   MessageBatchPage,
   MessageBatchRequest,
   MessageBatchResult,
-} from './message-batch-types.ts'
+  ObjectReference,
+} from './batch-types.ts'
+import type { TextCompletion, TextCompletionRequest, TextCompletionStream } from './chat-types.ts'
+import type { CallOptions } from './client-options.ts'
 import type { Message, MessagePrompt, MessageRequest } from './message-types.ts'
+import type {
+  OtherSpeechRequest,
+  OtherTranscriptionRequest,
+  SpeechModels,
+  TranscriptionAnswerOf,
+  TranscriptionFormat,
+  TranscriptionModels,
+} from './models/audio-models.ts'
 import type { ChatModels, OtherChatRequest } from './models/chat-models.ts'
-import type { EmbeddingModels, OtherEmbeddingRequest } from './models/embedding-models.ts'
 import type {
   ImageEditModels,
   ImageModels,
+  OpenAIImageAnswer,
   OtherImageAnswer,
   OtherImageEditRequest,
   OtherImageEvent,
@@ -34,19 +39,15 @@ import type {
 import type { AnswerOf, EventOf, ModelId, ModelRequest, RequestOf, StreamOf } from './models/model-request.ts'
 import type {
   DefaultModerationModel,
+  EmbeddingModels,
   ModerationAnswer,
   ModerationModels,
+  OtherEmbeddingRequest,
   OtherModerationRequest,
-} from './models/moderation-models.ts'
-import type { OpenAIImageAnswer } from './models/openai-images.ts'
-import type { OtherRerankRequest, RerankAnswer, RerankModels } from './models/rerank-models.ts'
-import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
-import type {
-  OtherTranscriptionRequest,
-  TranscriptionAnswerOf,
-  TranscriptionFormat,
-  TranscriptionModels,
-} from './models/transcription-models.ts'
+  OtherRerankRequest,
+  RerankAnswer,
+  RerankModels,
+} from './models/text-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
 import type {
   ResponseAnswer,

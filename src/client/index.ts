@@ -16,6 +16,7 @@ export type {
   ChatToolChoice,
   ReasoningEffort,
 } from '../endpoints/chat/chat-request.ts'
+export type { BinaryAnswer, EmbeddingsAnswer, VectorOf } from './answers.ts'
 export type {
   Batch,
   BatchRequest,
@@ -24,17 +25,24 @@ export type {
   KeptFile,
   ListOf,
   ListPage,
+  MessageBatch,
+  MessageBatchList,
+  MessageBatchPage,
+  MessageBatchRequest,
+  MessageBatchResult,
   ObjectReference,
 } from './batch-types.ts'
-export type { BinaryAnswer } from './binary-answer.ts'
-export type { CacheBreakpoint, CacheControl, CacheMarks } from './cache-marks.ts'
-export type { ChatContentPart, ChatMessage, ChatTool } from './chat-types.ts'
+export type {
+  ChatContentPart,
+  ChatMessage,
+  ChatTool,
+  TextCompletion,
+  TextCompletionRequest,
+  TextCompletionStream,
+} from './chat-types.ts'
 export { ClientError } from './client-error.ts'
 export type { CallOptions, ClientOptions, ResponseFacts } from './client-options.ts'
-export type { TextCompletion, TextCompletionRequest, TextCompletionStream } from './completion-types.ts'
 export { createClient } from './create-client.ts'
-export type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
-export type { EventStream } from './event-stream.ts'
 export type {
   AccountBalance,
   CallEstimate,
@@ -51,13 +59,9 @@ export type {
   Videos,
 } from './gateway-client.ts'
 export type {
-  MessageBatch,
-  MessageBatchList,
-  MessageBatchPage,
-  MessageBatchRequest,
-  MessageBatchResult,
-} from './message-batch-types.ts'
-export type {
+  CacheBreakpoint,
+  CacheControl,
+  CacheMarks,
   Message,
   MessageBlock,
   MessageDelta,
@@ -74,94 +78,14 @@ export type {
   StopReason,
 } from './message-types.ts'
 export type {
-  ChatFields,
-  ChatModel,
-  ChatModels,
-  ListedChatModels,
-  OneAnswerChatFields,
-  OpenAIChatFields,
-  OtherChatRequest,
-} from './models/chat-models.ts'
-export type {
-  EmbeddingFields,
-  EmbeddingModel,
-  EmbeddingModels,
-  OtherEmbeddingRequest,
-  TextEmbeddingFields,
-} from './models/embedding-models.ts'
-export type {
-  ImageEditModel,
-  ImageEditModels,
-  ImageModel,
-  ImageModels,
-  ListedImageModels,
-  OtherImageAnswer,
-  OtherImageEditRequest,
-  OtherImageEvent,
-  OtherImageRequest,
-} from './models/image-models.ts'
-export type {
-  InteractionConfig,
-  InteractionDelta,
-  InteractionEvent,
-  InteractionImageAnswer,
-  InteractionImageRequest,
-  InteractionInput,
-  InteractionRatio,
-  InteractionStep,
-  ThinkingInteractionConfig,
-  WideInteractionRatio,
-} from './models/interaction-images.ts'
-export type { AnswerOf, EventOf, ModelId, RequestOf } from './models/model-request.ts'
-export type {
-  DefaultModerationModel,
-  ModerationAnswer,
-  ModerationFields,
-  ModerationInputPart,
-  ModerationModel,
-  ModerationModels,
-  ModerationResult,
-  OmniCategory,
-  OmniModerationAnswer,
-  OtherModerationRequest,
-  TextModerationFields,
-} from './models/moderation-models.ts'
-export type {
-  MultimodalImageAnswer,
-  MultimodalPictureRequest,
-  MultimodalPlainEditRequest,
-  MultimodalSize,
-  MultimodalTextRequest,
-} from './models/multimodal-images.ts'
-export type {
-  ImageEditRequest,
-  ImageQuality,
-  ListedSizeImageRequest,
-  OpenAIImageAnswer,
-  OpenAIImageEditEvent,
-  OpenAIImageEvent,
-  OpenAIImageRequest,
-  PlainImageEditRequest,
-  PlannedImageQuality,
-} from './models/openai-images.ts'
-export type {
-  OtherRerankRequest,
-  RerankAnswer,
-  RerankFields,
-  RerankModel,
-  RerankModels,
-} from './models/rerank-models.ts'
-export type {
+  DiarizedTranscriptionFields,
   InstructedSpeechFields,
   ListedSpeechModels,
   OtherSpeechRequest,
+  OtherTranscriptionRequest,
   SpeechFields,
   SpeechModel,
   SpeechModels,
-} from './models/speech-models.ts'
-export type {
-  DiarizedTranscriptionFields,
-  OtherTranscriptionRequest,
   TimedTranscriptionAnswer,
   TimedTranscriptionFields,
   TranscriptionAnswer,
@@ -171,7 +95,75 @@ export type {
   TranscriptionModel,
   TranscriptionModels,
   TranscriptionUsage,
-} from './models/transcription-models.ts'
+} from './models/audio-models.ts'
+export type {
+  ChatFields,
+  ChatModel,
+  ChatModels,
+  ListedChatModels,
+  OneAnswerChatFields,
+  OpenAIChatFields,
+  OtherChatRequest,
+} from './models/chat-models.ts'
+export type {
+  ImageEditModel,
+  ImageEditModels,
+  ImageEditRequest,
+  ImageModel,
+  ImageModels,
+  ImageQuality,
+  InteractionConfig,
+  InteractionDelta,
+  InteractionEvent,
+  InteractionImageAnswer,
+  InteractionImageRequest,
+  InteractionInput,
+  InteractionRatio,
+  InteractionStep,
+  ListedImageModels,
+  ListedSizeImageRequest,
+  MultimodalImageAnswer,
+  MultimodalPictureRequest,
+  MultimodalPlainEditRequest,
+  MultimodalSize,
+  MultimodalTextRequest,
+  OpenAIImageAnswer,
+  OpenAIImageEditEvent,
+  OpenAIImageEvent,
+  OpenAIImageRequest,
+  OtherImageAnswer,
+  OtherImageEditRequest,
+  OtherImageEvent,
+  OtherImageRequest,
+  PlainImageEditRequest,
+  PlannedImageQuality,
+  ThinkingInteractionConfig,
+  WideInteractionRatio,
+} from './models/image-models.ts'
+export type { AnswerOf, EventOf, ModelId, RequestOf } from './models/model-request.ts'
+export type {
+  DefaultModerationModel,
+  EmbeddingFields,
+  EmbeddingModel,
+  EmbeddingModels,
+  ModerationAnswer,
+  ModerationFields,
+  ModerationInputPart,
+  ModerationModel,
+  ModerationModels,
+  ModerationResult,
+  OmniCategory,
+  OmniModerationAnswer,
+  OtherEmbeddingRequest,
+  OtherModerationRequest,
+  OtherRerankRequest,
+  RerankAnswer,
+  RerankFields,
+  RerankModel,
+  RerankModels,
+  TextEmbeddingFields,
+  TextModerationFields,
+} from './models/text-models.ts'
 export type {
   FrameMedia,
   OtherVideoRequest,
@@ -208,6 +200,7 @@ export type {
 export type {
   ChatChunk,
   ChatStream,
+  EventStream,
   ImageStream,
   MessageStream,
   ResponseStream,

@@ -1,5 +1,5 @@
 import type { ResponsesEffort } from '../endpoints/responses/responses-request.ts'
-import type { CacheBreakpoint } from './cache-marks.ts'
+import type { CacheBreakpoint } from './message-types.ts'
 
 /** Part of a message in a request (OpenAI API reference, "Responses"). */
 export type ResponseInputPart = { readonly prompt_cache_breakpoint?: CacheBreakpoint } & (

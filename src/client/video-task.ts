@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts'
-import { pause } from './client-clock.ts'
 import { ClientError } from './client-error.ts'
+import { pause } from './connection.ts'
 
 const FIRST_INTERVAL_MS = 1_000
 const LONGEST_INTERVAL_MS = 10_000

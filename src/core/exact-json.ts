@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
-import { type CallerJson, isJsonObject, readCallerJson } from './json.ts'
-import { closingQuoteOf } from './json-size.ts'
+import { type CallerJson, closingQuoteOf, isJsonObject, readCallerJson } from './json.ts'
 
 /**
  * Members whose numbers keep their text, by name. `text`: every number below the member, also `1.0` and `-0`. `value`: only

@@ -1,5 +1,4 @@
 import { GatewayError } from './errors.ts'
-import { ALWAYS_FITTING_LENGTH, closingQuoteOf, membersWithinBounds } from './json-size.ts'
 
 /** Maximum depth of arrays and objects in a caller's JSON. */
 export const MAX_JSON_DEPTH = 64
@@ -109,4 +108,122 @@ function countWrittenNames(text: string): number {
     open = text.indexOf('"', behind)
   }
   return count
+}
+
+/**
+ * Maximum number of values in a caller's JSON: strings, numbers, lists, objects. Parsing blocks all other requests of the process: 32 MiB
+ * of empty lists would block it for seconds. The longest legitimate lists are tokens to embed; OpenAI accepts 300,000 per request.
+ */
+const MAX_JSON_VALUES = 500_000
+
+/** Maximum number of members of all objects in a caller's JSON together. A member costs several times as much as a number. */
+const MAX_JSON_MEMBERS = 50_000
+
+/** Length up to which every text is within both limits. */
+const ALWAYS_FITTING_LENGTH = MAX_JSON_MEMBERS
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const OPEN_LIST = 0x5b
+const BACKSLASH = 0x5c
+const OPEN_OBJECT = 0x7b
+
+/**
+ * Distance in characters up to which a loop is faster than a search. A search is faster for the data of an image, for example.
+ */
+const NEAR_CHARACTERS = 32
+
+/** Counts of values and members in JSON texts. */
+interface JsonCounts {
+  values: number
+  /** Names of members, repeated ones included. */
+  members: number
+}
+
+const LARGEST: Readonly<JsonCounts> = { values: MAX_JSON_VALUES, members: MAX_JSON_MEMBERS }
+
+/**
+ * Counts the member names of a JSON text before it is parsed.
+ * @throws GatewayError `invalid_request` if the text exceeds {@link MAX_JSON_VALUES} or {@link MAX_JSON_MEMBERS}.
+ */
+function membersWithinBounds(text: string): number {
+  const counts = { values: 0, members: 0 }
+  assertAdded(text, counts)
+  return counts.members
+}
+
+/**
+ * Checks the total size of the JSON texts that are strings in a request and are parsed for its vendor.
+ * @throws GatewayError `invalid_request` under the conditions of {@link membersWithinBounds}.
+ */
+export function assertFittingTexts(texts: readonly string[]): void {
+  let length = 0
+  for (const text of texts) length += text.length
+  if (length <= ALWAYS_FITTING_LENGTH) return
+  const counts = { values: 0, members: 0 }
+  for (const text of texts) assertAdded(text, counts)
+}
+
+/**
+ * Whether a JSON text can be state that the gateway wrote for a later turn: long strings in few members. Callers can replace it
+ * with any other text, and in many places.
+ */
+export function isSparse(text: string): boolean {
+  const most = FEW_VALUES + text.length / CHARACTERS_PER_STATE_VALUE
+  return addWithin(text, { values: 0, members: 0 }, { values: most, members: most }) === undefined
+}
+
+const FEW_VALUES = 20
+const CHARACTERS_PER_STATE_VALUE = 16
+
+function assertAdded(text: string, counts: JsonCounts): void {
+  const exceeded = addWithin(text, counts, LARGEST)
+  if (exceeded === undefined) return
+  const [most, what] = exceeded === 'members' ? [MAX_JSON_MEMBERS, 'members of objects'] : [MAX_JSON_VALUES, 'values']
+  throw new GatewayError('invalid_request', {
+    message: `The request body has more than ${most.toLocaleString('en-US')} ${what}.`,
+  })
+}
+
+/**
+ * Adds the counts of a text, up to a limit, and returns which limit it exceeds. Takes linear time for any text. Up to the first
+ * error in an invalid text, it counts the values that a parser would create.
+ */
+function addWithin(text: string, counts: JsonCounts, most: Readonly<JsonCounts>): keyof JsonCounts | undefined {
+  let values = counts.values + 1
+  let { members } = counts
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charCodeAt(at)
+    if (character === QUOTE) at = closingQuoteOf(text, at)
+    else if (character === COLON) {
+      members += 1
+      if (members > most.members) return 'members'
+    } else if (character === COMMA || character === OPEN_LIST || character === OPEN_OBJECT) {
+      values += 1
+      if (values > most.values) return 'values'
+    }
+  }
+  counts.values = values
+  counts.members = members
+  return undefined
+}
+
+/** Returns the position of the quote that closes the string opened at `open`, or the end of the text if there is none. */
+export function closingQuoteOf(text: string, open: number): number {
+  let at = open + 1
+  while (at < text.length) {
+    const near = Math.min(at + NEAR_CHARACTERS, text.length)
+    for (; at < near; at += 1) {
+      const character = text.charCodeAt(at)
+      if (character === QUOTE) return at
+      if (character === BACKSLASH) at += 1
+    }
+    const quote = text.indexOf('"', at)
+    if (quote === -1) break
+    let first = quote
+    while (first > at && text.charCodeAt(first - 1) === BACKSLASH) first -= 1
+    if ((quote - first) % 2 === 0) return quote
+    at = quote + 1
+  }
+  return text.length
 }

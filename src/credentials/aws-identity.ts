@@ -1,6 +1,8 @@
-import type { EgressOptions } from '../transport/egress-route.ts'
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { EgressOptions } from '../transport/egress.ts'
 import type { AwsIdentity } from './aws-presign.ts'
-import { awsDefaultProfile, awsProfile } from './aws-profile.ts'
 import { type AskTokens, refusalOf, type TokenAnswer, textOfFile, tokenAsker } from './token-request.ts'
 
 const INSTANCE_ORIGIN = 'http://169.254.169.254'
@@ -81,7 +83,7 @@ async function fromWebIdentity(
     new RegExp(`<${name}>\\s*([^<]*?)\\s*</${name}>`).exec(answer.text)?.[1]
   const words = { error: member('Code'), message: member('Message') }
   const keys = { AccessKeyId: member('AccessKeyId'), SecretAccessKey: member('SecretAccessKey') }
-  return identityIn(
+  return identityInAnswer(
     { ...answer, json: { ...words, ...keys, Token: member('SessionToken'), Expiration: member('Expiration') } },
     `the role ${role} cannot be assumed: check AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE`,
   )
@@ -101,7 +103,7 @@ async function fromContainer(
     : environment['AWS_CONTAINER_AUTHORIZATION_TOKEN']
   const headers: Record<string, string> = token ? { authorization: token } : {}
   const answer = await ask({ url, method: 'GET', headers, signal })
-  return identityIn(answer, 'the container provides no keys: assign a role to its task or pod')
+  return identityInAnswer(answer, 'the container provides no keys: assign a role to its task or pod')
 }
 
 async function fromInstance(
@@ -122,13 +124,16 @@ async function fromInstance(
     const role = await ask({ url: base, method: 'GET', headers, signal })
     const name = role.text.trim().split('\n')[0] ?? ''
     if (role.status !== 200 || name === '') throw new Error(`the instance has no role (${role.status})`)
-    return identityIn(await ask({ url: `${base}${encodeURIComponent(name)}`, method: 'GET', headers, signal }), what)
+    return identityInAnswer(
+      await ask({ url: `${base}${encodeURIComponent(name)}`, method: 'GET', headers, signal }),
+      what,
+    )
   } catch (cause) {
     throw new Error(`${what} (${(cause as Error).message})`, { cause })
   }
 }
 
-function identityIn({ status, json }: TokenAnswer, what: string): AwsIdentity {
+function identityInAnswer({ status, json }: TokenAnswer, what: string): AwsIdentity {
   const { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey, Token: sessionToken, Expiration: end } = json
   if (status !== 200 || typeof accessKeyId !== 'string' || typeof secretAccessKey !== 'string')
     throw new Error(`${what}: ${refusalOf(status, json)}`)
@@ -139,4 +144,97 @@ function identityIn({ status, json }: TokenAnswer, what: string): AwsIdentity {
     sessionToken: typeof sessionToken === 'string' ? sessionToken : undefined,
     ...(expiration === undefined || Number.isNaN(expiration.getTime()) ? {} : { expiration }),
   }
+}
+
+/** File of AWS's tools, or the reason why it cannot be read. */
+interface ProfileFile {
+  readonly path: string
+  readonly text: string
+  readonly fault: NodeJS.ErrnoException | undefined
+}
+
+/**
+ * Returns the keys of a profile in the files of AWS's tools, `credentials` before `config` (AWS, "Configuration and credential
+ * file settings").
+ * @throws Error that names the profile and a remedy if there is no such file or profile, or if it contains no keys.
+ */
+async function awsProfile(profile: string, environment: Environment): Promise<AwsIdentity> {
+  const { credentials, config, identity } = await keysOf(profile, environment)
+  if (identity !== undefined) return identity
+  const what = `AWS_PROFILE: the profile ${JSON.stringify(profile)}`
+  if (credentials.fault !== undefined && config.fault !== undefined) {
+    const cause = credentials.fault
+    throw new Error(`${what} cannot be read: ${credentials.path} (${cause.code})`, { cause })
+  }
+  const export_ = `aws configure export-credentials --profile ${profile} --format env`
+  throw new Error(
+    `${what} has no keys in ${credentials.path} or ${config.path}; if it uses SSO, a role or a process, pass credentials of @aws-sdk/credential-providers, or set the variables that "${export_}" prints`,
+  )
+}
+
+/** Returns the keys of the profile `default`, or `undefined` if it has none. */
+async function awsDefaultProfile(environment: Environment): Promise<AwsIdentity | undefined> {
+  return (await keysOf('default', environment)).identity
+}
+
+async function keysOf(
+  profile: string,
+  environment: Environment,
+): Promise<{
+  readonly credentials: ProfileFile
+  readonly config: ProfileFile
+  readonly identity: AwsIdentity | undefined
+}> {
+  const folder = join(environment['HOME'] || environment['USERPROFILE'] || homedir(), '.aws')
+  const [credentials, config] = await Promise.all([
+    fileAt(environment['AWS_SHARED_CREDENTIALS_FILE'] || join(folder, 'credentials')),
+    fileAt(environment['AWS_CONFIG_FILE'] || join(folder, 'config')),
+  ])
+  const inCredentials = sectionOf(credentials.text, profile)
+  const named = sectionOf(config.text, `profile ${profile}`)
+  const inConfig = named ?? (profile === 'default' ? sectionOf(config.text, profile) : undefined)
+  const hasRole = assumesRole(new Map([...(inConfig ?? []), ...(inCredentials ?? [])]))
+  const identity = hasRole ? undefined : (identityInProfile(inCredentials) ?? identityInProfile(inConfig))
+  return { credentials, config, identity }
+}
+
+async function fileAt(path: string): Promise<ProfileFile> {
+  try {
+    return { path, text: await readFile(path, 'utf8'), fault: undefined }
+  } catch (cause) {
+    return { path, text: '', fault: cause as NodeJS.ErrnoException }
+  }
+}
+
+function identityInProfile(values: ReadonlyMap<string, string> | undefined): AwsIdentity | undefined {
+  const accessKeyId = values?.get('aws_access_key_id')
+  const secretAccessKey = values?.get('aws_secret_access_key')
+  if (!accessKeyId || !secretAccessKey) return undefined
+  return { accessKeyId, secretAccessKey, sessionToken: values?.get('aws_session_token') || undefined }
+}
+
+/** Keys in a profile with a role belong to another identity, which assumes the role. */
+function assumesRole(values: ReadonlyMap<string, string>): boolean {
+  return values.has('role_arn') && (values.has('source_profile') || values.has('credential_source'))
+}
+
+/** A comment begins a line, or follows white space. */
+const COMMENT = /(?:^|\s)[#;].*$/
+
+/** Returns the settings below `[name]`, or `undefined` if there is no such section. */
+function sectionOf(text: string, name: string): ReadonlyMap<string, string> | undefined {
+  let found: Map<string, string> | undefined
+  let isInside = false
+  for (const whole of text.split(/\r?\n/)) {
+    const line = whole.replace(COMMENT, '')
+    const section = /^\s*\[\s*([^\]]*?)\s*\]/.exec(line)?.[1]
+    if (section !== undefined) {
+      isInside = section.replace(/^(\S+)\s+(["']?)(.+)\2$/, '$1 $3') === name
+      if (isInside) found ??= new Map()
+      continue
+    }
+    const setting = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(line)
+    if (isInside && setting !== null) found?.set(setting[1]!.toLowerCase(), setting[2]!)
+  }
+  return found
 }

@@ -1,6 +1,6 @@
 import type { CredentialProvider } from '../core/credential.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
-import type { EgressOptions } from '../transport/egress-route.ts'
+import type { EgressOptions } from '../transport/egress.ts'
 import { oauthCredential, required, textOfFile, tokenAsker } from './token-request.ts'
 
 /** Default audience of Azure's models. Older resources require `https://cognitiveservices.azure.com/.default`. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Credential } from '../core/credential.ts'
 import { isJsonObject } from '../core/json.ts'
-import { type EgressOptions, egressRoute } from '../transport/egress-route.ts'
+import { type EgressOptions, egressRoute } from '../transport/egress.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import { undiciTransport } from '../transport/undici.ts'
 

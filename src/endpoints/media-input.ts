@@ -1,8 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { audioHeader } from '../wire/audio/audio-header.ts'
-import { Base64Bytes } from '../wire/base64-bytes.ts'
-import { imageHeader } from '../wire/image-header.ts'
-import { pdfPages } from '../wire/pdf-header.ts'
+import { Base64Bytes } from '../wire/base64.ts'
+import { imageHeader, pdfPages } from '../wire/image-header.ts'
 
 export const MEDIA_KINDS = ['image', 'audio', 'video', 'document', 'conversation'] as const
 

@@ -1,10 +1,8 @@
 import { chatEndpoint } from './chat/chat-endpoint.ts'
 import type { ChatRequest } from './chat/chat-request.ts'
-import type { CompletionsOffer } from './completions/completion-operation.ts'
 import type { CompletionRequest } from './completions/completion-request.ts'
-import { completionsEndpoint } from './completions/completions-endpoint.ts'
-import { embeddingsEndpoint } from './embeddings/embeddings-endpoint.ts'
-import type { EmbeddingsOffer } from './embeddings/embeddings-operation.ts'
+import { type CompletionsOffer, completionsEndpoint } from './completions/completions-endpoint.ts'
+import { type EmbeddingsOffer, embeddingsEndpoint } from './embeddings/embeddings-endpoint.ts'
 import type { EmbeddingsRequest } from './embeddings/embeddings-request.ts'
 import type { Endpoint } from './endpoint.ts'
 import { type ImageEditsOffer, imageEditEndpoint } from './image-edits/image-edit-endpoint.ts'
@@ -17,24 +15,23 @@ import type { OpenAIImageRequest } from './images/openai/openai-image-request.ts
 import { countTokensEndpoint, messagesEndpoint } from './messages/messages-endpoint.ts'
 import type { MessagesOffer } from './messages/messages-operation.ts'
 import type { MessagesRequest } from './messages/messages-request.ts'
-import type { ModerationsOffer } from './moderations/moderation-operation.ts'
-import type { ModerationRequest } from './moderations/moderation-request.ts'
-import { moderationsEndpoint } from './moderations/moderations-endpoint.ts'
-import { rerankEndpoint, rerankV2Endpoint } from './rerank/rerank-endpoint.ts'
-import type { RerankOffer } from './rerank/rerank-operation.ts'
+import {
+  type ModerationRequest,
+  type ModerationsOffer,
+  moderationsEndpoint,
+} from './moderations/moderations-endpoint.ts'
+import { type RerankOffer, rerankEndpoint, rerankV2Endpoint } from './rerank/rerank-endpoint.ts'
 import type { RerankRequest } from './rerank/rerank-request.ts'
 import { inputTokensEndpoint, responsesEndpoint } from './responses/responses-endpoint.ts'
 import type { ResponsesOffer } from './responses/responses-operation.ts'
 import type { ResponsesRequest } from './responses/responses-request.ts'
-import { speechEndpoint } from './speech/speech-endpoint.ts'
-import type { SpeechOffer } from './speech/speech-operation.ts'
+import { type SpeechOffer, speechEndpoint } from './speech/speech-endpoint.ts'
 import type { SpeechRequest } from './speech/speech-request.ts'
 import { transcriptionEndpoint } from './transcriptions/transcription-endpoint.ts'
 import type { TranscriptionOffer } from './transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from './transcriptions/transcription-request.ts'
 import { videoEndpoint } from './videos/video-endpoint.ts'
-import type { VideosOffer } from './videos/video-operation.ts'
-import type { VideoRequest } from './videos/video-request.ts'
+import type { VideoRequest, VideosOffer } from './videos/video-request.ts'
 
 /** Endpoints that call models, one per line. Errors outside of all endpoints use the dialect of the first. */
 export const ENDPOINTS: readonly Endpoint[] = [

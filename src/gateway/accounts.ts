@@ -12,10 +12,12 @@ import {
   NEW_ACCOUNT_MEMBERS,
   type NewAccount,
 } from '../stores/ledger.ts'
-import { type BillingMode, SPENDING_CAP_MEMBERS } from '../stores/principal.ts'
+import { type BillingMode, SPENDING_CAP_MEMBERS, type SpendingCap } from '../stores/principal.ts'
+import { dayName, type SpendingCounts, spendingAt, spendingPeriod, spentOf } from '../stores/spending.ts'
+import { STORED_KINDS, type StoredKind } from '../stores/sql-rows.ts'
+import type { AccountStorage } from '../stores/stored-bounds.ts'
 import { type AccountBooks, accountBooksOf } from './account-books.ts'
-import { type AccountSpending, readSpending } from './account-spending.ts'
-import { administer, checkArgument, checkId, checkReason, checkSpendingCap, noSuchAccount } from './administer.ts'
+import { administer, checkArgument, checkId, checkReason, checkSpendingCap, noSuchAccount } from './audit.ts'
 import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
 
 /** Selects a page of accounts. */
@@ -214,4 +216,108 @@ function amountOf(amount: string): bigint {
   assertAmount(nanoDollars)
   if (nanoDollars === 0n) throw new RangeError('a credit must be above zero')
   return nanoDollars
+}
+
+/** Amounts that count against caps, in nano-dollars: charges minus refunds, plus open holds. */
+export interface Spent {
+  /** Amount of the UTC day. */
+  readonly day: bigint
+  /** Amount of the UTC month. */
+  readonly month: bigint
+  /** Spending cap, if any. */
+  readonly cap: SpendingCap | undefined
+  /** Rest of the cap, never negative; `undefined` without a cap. */
+  readonly left: bigint | undefined
+}
+
+/** Spending of an account and its keys today and in this month, with the rest of their caps. */
+export interface AccountSpending extends Spent {
+  readonly accountId: string
+  /** Date in UTC: `2026-11-22`. */
+  readonly date: string
+  /** Keys of the account, oldest first, revoked ones included. */
+  readonly keys: readonly (Spent & { readonly keyId: string; readonly label: string })[]
+}
+
+/** Returns the amounts that count against the caps of an account and its keys, or `undefined` if there is no such account. */
+function readSpending(
+  store: GatewayStore,
+  clock: Clock,
+  ready: () => Promise<void>,
+  accountId: string,
+): Promise<AccountSpending | undefined> {
+  return administer(ready, async () => {
+    const account = await store.ledger.account(accountId)
+    if (account === undefined) return undefined
+    const keys = await store.keys.list(accountId)
+    const stored = await store.ledger.spending(
+      accountId,
+      keys.map(({ id }) => id),
+    )
+    if (stored === undefined) return undefined
+    // Clocks may differ. A day has begun if anything was counted in it.
+    const period = Math.max(spendingPeriod(clock.now()), stored.account.period)
+    return {
+      accountId,
+      date: dayName(period),
+      ...spent(stored.account, account.spendingCap, period),
+      keys: keys.map(({ id, label, spendingCap }, index) => {
+        return { keyId: id, label, ...spent(stored.keys[index]!, spendingCap, period) }
+      }),
+    }
+  })
+}
+
+function spent(counts: SpendingCounts, cap: SpendingCap | undefined, period: number): Spent {
+  const current = spendingAt(counts, period)
+  const [day, month] = [spentOf(current, 'day'), spentOf(current, 'month')]
+  if (cap === undefined) return { day, month, cap, left: undefined }
+  const left = cap.amount - (cap.period === 'day' ? day : month)
+  return { day, month, cap, left: left < 0n ? 0n : left }
+}
+
+/** Limits of one account's stored objects of a kind. */
+export interface StoredBound {
+  /** Maximum number of objects. */
+  readonly count?: number | undefined
+  /** Maximum size of all objects together, in bytes. */
+  readonly byteLength?: number | undefined
+}
+
+/** Limits of one account's stored objects. An omitted kind or limit has its default. */
+export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
+
+const KIND_MEMBERS = {
+  idempotencyKeys: true,
+  responses: true,
+  conversations: true,
+  files: true,
+  tasks: true,
+  webhookSecrets: true,
+} satisfies MemberNames<AccountStorageOptions>
+const BOUND_MEMBERS = { count: true, byteLength: true } as const
+
+/**
+ * Checks the limits and fills in the defaults.
+ * @throws TypeError naming the member.
+ */
+export function accountStorageOf(options: AccountStorageOptions | undefined): AccountStorage {
+  checkMembers(options, KIND_MEMBERS, 'createGateway', 'accountStorage')
+  const boundsOf = (kind: StoredKind): Required<Record<keyof StoredBound, number>> => {
+    const given = options?.[kind]
+    checkMembers(given, BOUND_MEMBERS, 'createGateway', `accountStorage.${kind}`)
+    const { count = STORED_KINDS[kind].count, byteLength = STORED_KINDS[kind].byteLength } = given ?? {}
+    for (const [member, value] of Object.entries({ count, byteLength }))
+      if (!Number.isSafeInteger(value) || value < 0)
+        throw new TypeError(`createGateway: accountStorage.${kind}.${member} must be a whole number of at least 0`)
+    return { count, byteLength }
+  }
+  return {
+    idempotencyKeys: boundsOf('idempotencyKeys'),
+    responses: boundsOf('responses'),
+    conversations: boundsOf('conversations'),
+    files: boundsOf('files'),
+    tasks: boundsOf('tasks'),
+    webhookSecrets: boundsOf('webhookSecrets'),
+  }
 }

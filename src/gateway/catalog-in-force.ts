@@ -1,17 +1,17 @@
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
+import { type CatalogModel, type ModelDefinition, servingVendors } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
-import { withKnownVendors } from '../catalog/prices/check-priced-vendors.ts'
+import { withKnownVendors, withUnknownModels } from '../catalog/prices/check-prices.ts'
 import type { CatalogPrices } from '../catalog/prices/list-prices.ts'
 import { definePrices, type PriceFile, type Prices } from '../catalog/prices/prices.ts'
-import { withUnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import { BUILT_IN_SNAPSHOT, type Snapshot } from '../catalog/vendor-models/snapshot.ts'
-import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import { type ModelVendor, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { EndpointTable } from '../pipeline/endpoint-table.ts'
-import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
-import { checkProtocols } from './check-protocols.ts'
-import type { GatewayOptions } from './gateway-options.ts'
-import { modelVendor } from './model-vendor.ts'
+import { EndpointTable } from '../pipeline/pipeline-context.ts'
+import { catalogForRoutes } from '../routing/route-table.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import type { GatewayOptions } from './options.ts'
 
 /**
  * Catalog of a gateway, and the prices made for it. Both are replaced at the same time. Requests in flight keep the models and
@@ -150,4 +150,46 @@ function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
       `model ${JSON.stringify(id)}: no endpoint serves the kind ${JSON.stringify(unknown)}; the kinds are ${known}`,
     )
   }
+}
+
+/**
+ * Checks the `protocol` of rows. Rows are not checked if none of their vendors is listed.
+ * @throws TypeError with the known values if no endpoint of the row's kinds has such a protocol at a vendor of the row.
+ */
+function checkProtocols(
+  rows: readonly (ModelDefinition | CatalogModel)[],
+  vendors: readonly Vendor[],
+  endpoints: readonly Endpoint[],
+): void {
+  for (const row of rows) {
+    const { id, protocol } = row
+    if (protocol === undefined) continue
+    const names = servingVendors(row)
+    const listed = vendors.filter((candidate) => names.includes(candidate.id))
+    const kinds: readonly string[] = ['kinds' in row ? row.kinds : row.kind].flat()
+    const serving = endpoints.filter(({ kind }) => kinds.includes(kind))
+    const known = new Set(
+      listed.flatMap((candidate) => serving.flatMap((endpoint) => protocolsOf(endpoint, candidate))),
+    )
+    if (listed.length === 0 || known.has(protocol)) continue
+    const place = `${kinds.join(' and ')} models of ${listed.map((candidate) => candidate.id).join(' and ')}`
+    const remedy = known.size === 0 ? `Remove it: ${place} have none` : `${place} have ${[...known].join(', ')}`
+    throw new TypeError(`model ${JSON.stringify(id)}: the protocol ${JSON.stringify(protocol)} is unknown. ${remedy}.`)
+  }
+}
+
+function protocolsOf(endpoint: Endpoint, vendor: Vendor): readonly string[] {
+  return endpoint.protocols?.(vendor) ?? [...(endpoint.shapes?.keys() ?? [])]
+}
+
+/** Models that a vendor serves without rows, as the endpoints determine them. */
+export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[], snapshot?: Snapshot): ModelVendor {
+  const kinds = new Map<string, string | undefined>()
+  for (const { kind, servesUnlisted } of endpoints) {
+    const served = servesUnlisted?.(vendor) ?? false
+    if (served !== false) kinds.set(kind, served === true ? undefined : served)
+  }
+  const { id, catalogId, apiKeys, claims = [], passUnknownModels = false } = vendor
+  const catalogIds = vendor.catalogIds?.bind(vendor)
+  return { id, catalogId, catalogIds, isConfigured: apiKeys.length > 0, kinds, claims, passUnknownModels, snapshot }
 }

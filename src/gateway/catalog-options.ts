@@ -1,5 +1,9 @@
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
-import { egressRoute } from '../transport/egress-route.ts'
+import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { type BatchSettings, type LimitSet, withDefaults } from '../pipeline/pipeline-context.ts'
+import type { BlobStore } from '../stores/blob-store.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
+import { egressRoute } from '../transport/egress.ts'
 
 /** Source of newer models and list prices than those of the package. */
 export interface CatalogOptions {
@@ -48,4 +52,167 @@ export function checkCatalog(options: CatalogOptions | undefined, owner: string)
 /** Whether a source is a URL, and not a path. */
 export function isAddress(from: string): boolean {
   return /^https?:\/\//i.test(from)
+}
+
+/** Limits by scope. Omitted members limit nothing. */
+export interface LimitScopes {
+  /** Limits of each key that does not set its own. */
+  readonly perKey?: RateLimits | undefined
+  /** Limits of all keys of an account together. */
+  readonly perAccount?: RateLimits | undefined
+  /** Limits of each end user of an account: from `authenticate`, or named by a key with `namesEndUsers`. */
+  readonly perEndUser?: RateLimits | undefined
+}
+
+/** Limits. Without a scope they apply per key. */
+export type LimitOptions = RateLimits | LimitScopes
+
+/** Settings of a plan. */
+export interface Plan {
+  /** Limits that replace the gateway's, one by one. */
+  readonly limits?: LimitOptions | undefined
+}
+
+const SCOPES = { perKey: true, perAccount: true, perEndUser: true } satisfies MemberNames<LimitScopes>
+const LIMIT_OPTIONS = { ...SCOPES, ...RATE_LIMITS_MEMBERS } satisfies MemberNames<LimitOptions>
+const PLAN_MEMBERS = { limits: true } satisfies MemberNames<Plan>
+
+/**
+ * Checks limits and fills in omitted ones.
+ * @param name Name of the option, for errors.
+ * @throws TypeError naming the member.
+ */
+export function limitSetOf(options: LimitOptions | undefined, name: string): LimitSet {
+  checkMembers(options, LIMIT_OPTIONS, 'createGateway', name)
+  const given = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined))
+  const isScoped = Object.keys(given).some((member) => Object.hasOwn(SCOPES, member))
+  const scopes: Readonly<Record<string, unknown>> = isScoped ? given : { perKey: given }
+  for (const [scope, limits] of Object.entries(scopes)) {
+    const label = isScoped ? `${name}.${scope}` : name
+    if (!Object.hasOwn(SCOPES, scope)) {
+      const places = Object.keys(SCOPES).map((known) => `${name}.${known}`)
+      throw new TypeError(`createGateway: ${label} must be in one of ${places.join(', ')}`)
+    }
+    checkRateLimits(limits, 'createGateway', label)
+  }
+  const { perKey = {}, perAccount = {}, perEndUser = {} } = scopes as LimitScopes
+  return { perKey, perAccount, perEndUser }
+}
+
+/**
+ * Checks limits without a scope.
+ * @param owner Called function, for the message.
+ * @throws TypeError naming the member.
+ */
+export function checkRateLimits(limits: unknown, owner: string, path: string): void {
+  checkMembers(limits, RATE_LIMITS_MEMBERS, owner, path)
+  const bad = badLimitOf(limits)
+  if (bad !== undefined) throw new TypeError(`${owner}: ${path}.${bad} must be a positive number`)
+}
+
+/**
+ * Returns the name of an invalid limit, or `undefined` if all are valid. NaN, a string, zero or less would limit nothing, or
+ * everything.
+ */
+export function badLimitOf(limits: unknown): string | undefined {
+  return Object.entries(limits ?? {}).find(
+    ([, value]) => value !== undefined && !(Number.isFinite(value) && value > 0),
+  )?.[0]
+}
+
+/**
+ * Returns the limits of each plan; the gateway's limits fill in omitted ones.
+ * @throws TypeError naming the plan.
+ */
+export function planLimitsOf(
+  plans: Readonly<Record<string, Plan>> | undefined,
+  defaults: LimitSet,
+): ReadonlyMap<string, LimitSet> {
+  const sets = new Map<string, LimitSet>()
+  for (const [name, plan] of Object.entries(plans ?? {})) {
+    checkGivenMembers(plan, PLAN_MEMBERS, 'createGateway', `plans.${name}`)
+    const { perKey, perAccount, perEndUser } = limitSetOf(plan.limits, `plans.${name}.limits`)
+    sets.set(name, {
+      perKey: withDefaults(perKey, defaults.perKey),
+      perAccount: withDefaults(perAccount, defaults.perAccount),
+      perEndUser: withDefaults(perEndUser, defaults.perEndUser),
+    })
+  }
+  return sets
+}
+
+/** Options of files and batches. */
+export interface BatchOptions {
+  /** Store for the bytes of files: `directoryBlobs`, or one of the host. Defaults to the gateway's store. */
+  readonly blobs?: BlobStore | undefined
+  /** Maximum size of a file in bytes. Default 209,715,200 (200 MiB). */
+  readonly maxFileBytes?: number | undefined
+  /** How many days a file is kept unless its caller requests less. At least 1; default 30. */
+  readonly retentionDays?: number | undefined
+  /** Maximum number of requests in one batch. Default 50,000. */
+  readonly maxRequests?: number | undefined
+  /** Maximum number of unfinished batches of an account. Default 10. */
+  readonly maxOpenBatches?: number | undefined
+  /** Maximum number of requests of one batch that a process runs at the same time, within the caller's limits. Default 8. */
+  readonly requestsAtOnce?: number | undefined
+  /**
+   * Whether to submit batches to the batch API of vendors that have one, at batch prices. If false, requests are sent as ordinary
+   * calls. Default true.
+   */
+  readonly native?: boolean | undefined
+}
+
+const BATCH_OPTIONS = {
+  blobs: true,
+  maxFileBytes: true,
+  retentionDays: true,
+  maxRequests: true,
+  maxOpenBatches: true,
+  requestsAtOnce: true,
+  native: true,
+} satisfies MemberNames<BatchOptions>
+
+const DAY_MS = 24 * 60 * 60_000
+
+/**
+ * Returns the settings of these options, or `undefined` if there are neither files nor batches.
+ * @throws TypeError naming the option, or if the store does not support batches.
+ */
+export function batchSettingsOf(options: BatchOptions | undefined, store: GatewayStore): BatchSettings | undefined {
+  if (options === undefined) return undefined
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('createGateway: batches must be an object; {} has all defaults')
+  checkMembers(options, BATCH_OPTIONS, 'createGateway', 'batches')
+  const { files, batches: outcomes } = store
+  const blobs = options.blobs ?? store.blobs
+  if (files === undefined || outcomes === undefined || blobs === undefined)
+    throw new TypeError('createGateway: batches need a store that has files, blobs and batches')
+  return {
+    files,
+    blobs,
+    outcomes,
+    maxFileBytes: wholeNumber(options, 'maxFileBytes', 200 * 2 ** 20),
+    retentionMs: wholeNumber(options, 'retentionDays', 30) * DAY_MS,
+    maxRequests: wholeNumber(options, 'maxRequests', 50_000),
+    maxOpen: wholeNumber(options, 'maxOpenBatches', 10),
+    requestsAtOnce: wholeNumber(options, 'requestsAtOnce', 8),
+    isNative: flag(options, 'native', true),
+  }
+}
+
+function flag(options: BatchOptions, name: 'native', usual: boolean): boolean {
+  const value = options[name] ?? usual
+  if (typeof value !== 'boolean') throw new TypeError(`createGateway: batches.${name} must be true or false`)
+  return value
+}
+
+function wholeNumber(
+  options: BatchOptions,
+  name: Exclude<keyof BatchOptions, 'blobs' | 'native'>,
+  usual: number,
+): number {
+  const value = options[name] ?? usual
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new TypeError(`createGateway: batches.${name} must be a whole number of at least 1`)
+  return value
 }

@@ -1,6 +1,7 @@
 import { type Clock, isYoungerThan } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
-import { probeStore, STORE_TIMEOUT_MS, type StoreOutage, withinTime } from '../pipeline/store-outage.ts'
+import { checkMembers } from '../core/known-members.ts'
+import { probeStore, STORE_TIMEOUT_MS, type StoreOutage, withinTime } from '../pipeline/store-health.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { CatalogState } from './catalog-options.ts'
 
@@ -96,3 +97,34 @@ export class Health {
 
 /** Discards log lines, because probes get the error in their answer. */
 function noLine(): void {}
+
+/** Times of `close`, in milliseconds. */
+export interface CloseTimes {
+  readonly drainMs?: number
+  readonly delayMs?: number
+}
+
+const CLOSE_OPTIONS = { drainMs: true, delayMs: true } as const
+const LONGEST_INTERVAL_MS = 2 ** 31 - 1
+
+/** @throws TypeError for an unknown option, or an invalid time. */
+export function closeTimes(given: CloseTimes): Required<CloseTimes> {
+  checkMembers(given, CLOSE_OPTIONS, 'gateway.close')
+  for (const [name, ms = 0] of Object.entries(given))
+    if (typeof ms !== 'number' || !(ms >= 0)) throw new TypeError(`gateway.close: ${name} must be a number from 0 on`)
+  const { drainMs = 30_000, delayMs = 0 } = given
+  return { drainMs, delayMs }
+}
+
+/**
+ * Keeps the process alive until work has ended. The clock's timers do not, and a process that ends while a settlement waits for the
+ * store has lost its charge.
+ */
+export async function keepingAlive(work: () => Promise<void>): Promise<void> {
+  const handle = setInterval(() => undefined, LONGEST_INTERVAL_MS)
+  try {
+    await work()
+  } finally {
+    clearInterval(handle)
+  }
+}

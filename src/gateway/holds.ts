@@ -7,7 +7,7 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { OpenHold } from '../stores/journal.ts'
 import { assertAmount } from '../stores/ledger.ts'
 import type { Resolution } from '../stores/resolution.ts'
-import { administer, checkArgument, checkReason } from './administer.ts'
+import { administer, checkArgument, checkReason } from './audit.ts'
 import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of open holds. */

@@ -1,12 +1,12 @@
 import { Buffer } from 'node:buffer'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import type { AskingCall, GatewayHook, HookHost } from '../hooks/gateway-hook.ts'
+import type { AskingCall, GatewayHook, HookHost } from '../hooks/call-hook.ts'
 import type { AnyHook } from '../hooks/hook.ts'
 import { CallRecord } from '../pipeline/call-record.ts'
-import { InnerCaller, innerRequest } from '../pipeline/inner-request.ts'
-import { runToEnd } from '../pipeline/pipeline.ts'
+import { InnerCaller, innerRequest } from '../pipeline/idempotent-request.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { runToEnd } from '../pipeline/serve.ts'
 
 /** Hook in the form that hosts pass. */
 export type GivenHook = AnyHook | GatewayHook

@@ -1,11 +1,12 @@
+import { createHash } from 'node:crypto'
+import { type ModelSource, retirementOf } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import { retirementOf } from '../catalog/model-retirement.ts'
 import type { Rate } from '../catalog/prices/prices.ts'
-import type { Ability } from '../catalog/vendor-models/vendor-model.ts'
+import type { Ability, Modality, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
+import type { ModelKind } from '../core/model-kind.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
+import { isUnpricedBy } from '../pipeline/model-notices.ts'
 import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context.ts'
-import { isUnpricedBy } from '../pipeline/unpriced-models.ts'
-import { type ListedFacts, listedFacts } from './listed-facts.ts'
 
 /** Model in `GET /v1/models`: the members that OpenAI's and Anthropic's clients read, in one object. */
 export interface ListedModel {
@@ -61,10 +62,10 @@ export interface ModelList {
 }
 
 /** Parts of a gateway that the list is built from. */
-export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices' | 'endpoints'>
+type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices' | 'endpoints'>
 
 /** Returns a function that returns why a model cannot be called, or `undefined` if it can. */
-export function unavailableReasonBy(context: ListContext): (model: CatalogModel) => UnavailableReason | undefined {
+function unavailableReasonBy(context: ListContext): (model: CatalogModel) => UnavailableReason | undefined {
   const isUnpriced = isUnpricedBy(context)
   return (model) => {
     if (!isConfigured(context, model)) return 'model_not_configured'
@@ -112,7 +113,7 @@ export function listedModel(
 }
 
 /** Adds the vendor's own id of each model that callers may use it for: `claude-opus-4-7` after `cl-opus-4-7`. */
-export function withVendorIds(models: readonly CatalogModel[], { catalog }: ListContext): CatalogModel[] {
+function withVendorIds(models: readonly CatalogModel[], { catalog }: ListContext): CatalogModel[] {
   return models.flatMap((model) => {
     const { aliases, upstream } = model
     return aliases.includes(upstream) && catalog.find(upstream) === model
@@ -177,4 +178,163 @@ function unitPrice(amount: string, per: number): string | undefined {
   if (!/^10*$/.test(String(per))) return undefined
   const { numerator, denominator } = parseDecimal(amount)
   return formatDecimal({ numerator, denominator: denominator * BigInt(per) })
+}
+
+type KindModalities = Pick<VendorModel, 'inputModalities' | 'outputModalities'>
+
+const flow = (inputModalities: readonly Modality[], output: Modality): KindModalities => {
+  return { inputModalities, outputModalities: [output] }
+}
+
+/** Modalities that models of a kind read and write, if neither their row nor a catalog says it. */
+const BY_KIND: Readonly<Record<ModelKind, KindModalities>> = {
+  chat: flow(['text'], 'text'),
+  embedding: flow(['text'], 'text'),
+  rerank: flow(['text'], 'text'),
+  moderation: flow(['text'], 'text'),
+  image: flow(['text'], 'image'),
+  image_edit: flow(['text', 'image'], 'image'),
+  video: flow(['text'], 'video'),
+  speech: flow(['text'], 'audio'),
+  transcription: flow(['audio'], 'text'),
+}
+
+/** Facts of a model that lists show. Members are absent if they are not known. */
+type ListedFacts = Partial<KindModalities & Pick<VendorModel, 'abilities' | 'created'>>
+
+/** Returns what the row of a model declares, then what the catalog knows of it, then what follows from its kinds. */
+function listedFacts(model: CatalogModel, source: ModelSource): ListedFacts {
+  const known = source.facts?.(model.vendor, model.upstream)
+  const kinds = model.kinds.flatMap((kind) => (Object.hasOwn(BY_KIND, kind) ? [BY_KIND[kind as ModelKind]] : []))
+  const ofKinds = (name: keyof KindModalities): Pick<ListedFacts, typeof name> =>
+    kinds.length === 0 ? {} : { [name]: [...new Set(kinds.flatMap((modalities) => modalities[name]))] }
+  const { inputModalities, outputModalities, abilities } = model
+  return {
+    ...ofKinds('inputModalities'),
+    ...ofKinds('outputModalities'),
+    ...(model.kinds.includes('chat') ? { abilities: ['tool_call', 'structured_output', 'temperature'] } : {}),
+    ...known,
+    ...(inputModalities === undefined ? {} : { inputModalities }),
+    ...(outputModalities === undefined ? {} : { outputModalities }),
+    ...(abilities === undefined ? {} : { abilities }),
+  }
+}
+
+/**
+ * Model in the format that Codex reads from `GET /v1/models?client_version=…` (github openai/codex, `openai_models.rs`). Codex
+ * rejects the whole list if a member that its version requires is missing, so this type has all members that any version requires.
+ */
+export interface CodingModel {
+  readonly slug: string
+  readonly display_name: string
+  readonly description: string | null
+  readonly default_reasoning_level: string | null
+  readonly supported_reasoning_levels: readonly { readonly effort: string; readonly description: string }[]
+  readonly shell_type: string
+  readonly visibility: string
+  readonly supported_in_api: boolean
+  /** Order in the list; the smallest number comes first. */
+  readonly priority: number
+  readonly availability_nux: null
+  readonly upgrade: null
+  /** System prompt of a session with the model; it replaces the client's own. */
+  readonly base_instructions: string
+  readonly supports_reasoning_summaries: boolean
+  readonly supports_reasoning_summary_parameter: boolean
+  readonly default_reasoning_summary: string
+  readonly support_verbosity: boolean
+  readonly default_verbosity: null
+  readonly apply_patch_tool_type: string
+  readonly web_search_tool_type: string
+  readonly truncation_policy: { readonly mode: string; readonly limit: number }
+  readonly supports_parallel_tool_calls: boolean
+  readonly supports_image_detail_original: boolean
+  readonly context_window: number | null
+  readonly max_context_window: number | null
+  readonly auto_compact_token_limit: null
+  readonly effective_context_window_percent: number
+  readonly experimental_supported_tools: readonly string[]
+  readonly input_modalities: readonly string[]
+  readonly supports_search_tool: boolean
+}
+
+const INSTRUCTIONS = [
+  "You are a coding agent. You work in the user's workspace, through the tools of this session.",
+  'Read the files that matter before you change them, and follow the conventions and the instruction files that you find there.',
+  'Never guess the content of a file, a path or the result of a command: look, or run it.',
+  'Make the smallest change that solves the task. Leave unrelated code alone, and never discard work that is not yours.',
+  "After a change run the project's own checks where there are any, and say plainly what you ran and what the result was.",
+  'Go on until the task is done. Ask only for decisions that belong to the user, and before anything that cannot be undone.',
+  "Answer briefly, in the user's language. Name files by their path.",
+].join('\n')
+
+const REASONING_LEVELS = [
+  { effort: 'low', description: 'Little reasoning, fast answers' },
+  { effort: 'medium', description: 'For most tasks' },
+  { effort: 'high', description: 'Much reasoning, for hard tasks' },
+] as const
+
+/** Maximum size of a tool's output that the client sends back, in bytes. */
+const TOOL_OUTPUT_BYTES = 10_000
+
+/** Lists the models that a coding client can use: chat models that are available. */
+export function codingModels(models: readonly CatalogModel[], context: ListContext): CodingModel[] {
+  const reasonOf = unavailableReasonBy(context)
+  const usable = withVendorIds(models, context).filter(
+    (model) => model.kinds.includes('chat') && reasonOf(model) === undefined,
+  )
+  const { source } = context.catalog
+  return usable.map((model, priority) => {
+    const inputs = model.inputModalities ?? source.facts?.(model.vendor, model.upstream)?.inputModalities
+    return codingModel(model, priority, {
+      reasons: listedFacts(model, source).abilities?.includes('reasoning') === true,
+      // Defaults to text only if the inputs are known. Versions of the client know only these two names.
+      readsImages: inputs?.includes('image') !== false,
+    })
+  })
+}
+
+interface CodingAbilities {
+  readonly reasons: boolean
+  readonly readsImages: boolean
+}
+
+function codingModel(model: CatalogModel, priority: number, { reasons, readsImages }: CodingAbilities): CodingModel {
+  const contextTokens = model.limits.contextTokens ?? null
+  return {
+    slug: model.id,
+    display_name: model.displayName,
+    description: null,
+    default_reasoning_level: reasons ? 'medium' : null,
+    supported_reasoning_levels: reasons ? REASONING_LEVELS : [],
+    shell_type: 'shell_command',
+    visibility: 'list',
+    supported_in_api: true,
+    priority,
+    availability_nux: null,
+    upgrade: null,
+    base_instructions: INSTRUCTIONS,
+    supports_reasoning_summaries: reasons,
+    supports_reasoning_summary_parameter: reasons,
+    default_reasoning_summary: reasons ? 'auto' : 'none',
+    support_verbosity: false,
+    default_verbosity: null,
+    apply_patch_tool_type: 'freeform',
+    web_search_tool_type: 'text',
+    truncation_policy: { mode: 'bytes', limit: TOOL_OUTPUT_BYTES },
+    supports_parallel_tool_calls: true,
+    supports_image_detail_original: false,
+    context_window: contextTokens,
+    max_context_window: contextTokens,
+    auto_compact_token_limit: null,
+    effective_context_window_percent: 95,
+    experimental_supported_tools: [],
+    input_modalities: readsImages ? ['text', 'image'] : ['text'],
+    supports_search_tool: false,
+  }
+}
+
+/** Returns the version of a list; equal lists have equal versions. */
+export function etagOf(list: unknown): string {
+  return `"${createHash('sha256').update(JSON.stringify(list)).digest('base64url').slice(0, 22)}"`
 }

@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto'
+import { GatewayError } from '../core/errors.ts'
 import type { OperatorAction } from '../core/events.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import { createWithinBounds, replayOf } from '../pipeline/idempotency-key.ts'
+import { createWithinBounds, replayOf } from '../pipeline/idempotent-request.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { type Circuit, CLOSED, circuitOf, ejected, type OpenReason, type VendorKey } from '../routing/candidate.ts'
+import type { RouteTable } from '../routing/route-table.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim, type StoredAnswer } from '../stores/idempotency-store.ts'
-import { administer } from './administer.ts'
+import { administer } from './audit.ts'
 
 /** Change that is made once, however often it is sent. */
 export interface RepeatableChange {
@@ -84,4 +88,153 @@ export function operatorActionsOf(context: PipelineContext, ready: () => Promise
       return { answer, isReplay: false }
     },
   }
+}
+
+/** Options of `eject`. */
+export interface EjectOptions {
+  /** How long the key is not used, in milliseconds: above 0, at most 30 days. Default one hour. */
+  readonly forMs?: number | undefined
+}
+
+const EJECT_OPTIONS = {
+  forMs: true,
+} satisfies MemberNames<EjectOptions>
+
+/**
+ * Operator's keys at the vendors, as this process uses them. Other processes are not notified. Both methods throw a GatewayError
+ * `invalid_request` for a credential id that `gateway.routes()` does not contain.
+ */
+export interface VendorKeys {
+  /**
+   * Opens the circuit of a key manually: for this time, other keys and vendors take precedence; then one request probes the key. If
+   * it is the only one left, it is still used.
+   * @returns the end of that time in Unix milliseconds.
+   */
+  eject(credentialId: string, options?: EjectOptions): number
+  /** Closes the circuit of a key, whatever opened it, and the circuits of its models. */
+  restore(credentialId: string): void
+}
+
+const DEFAULT_EJECTION_MS = 60 * 60_000
+const LONGEST_EJECTION_MS = 30 * 24 * 60 * 60_000
+
+/** Creates the administration of a gateway's vendor keys. */
+export function vendorKeysOf(context: PipelineContext): VendorKeys {
+  const { routes, clock } = context
+  return {
+    eject(credentialId, options = {}) {
+      checkMembers(options, EJECT_OPTIONS, 'vendorKeys.eject')
+      const { forMs = DEFAULT_EJECTION_MS } = options
+      const key = keyOf(context, credentialId)
+      if (!(forMs > 0 && forMs <= LONGEST_EJECTION_MS)) {
+        const message = `forMs must be above 0 and at most ${LONGEST_EJECTION_MS}, not ${forMs}`
+        throw new GatewayError('invalid_request', { message, param: 'forMs' })
+      }
+      key.circuit = ejected(key.circuit, clock.now(), forMs)
+      const { openUntilMs: untilMs } = key.circuit
+      const opened = { vendor: key.vendorId, credentialId, model: undefined, reason: 'operator', untilMs } as const
+      emit(context, { type: 'circuit-opened', ...opened })
+      return untilMs
+    },
+    restore(credentialId) {
+      const key = keyOf(context, credentialId)
+      const isOpen = key.circuit !== CLOSED
+      key.circuit = CLOSED
+      for (const candidate of routes.candidates()) if (candidate.key === key) candidate.restore()
+      if (isOpen) emit(context, { type: 'circuit-closed', vendor: key.vendorId, credentialId, model: undefined })
+    },
+  }
+}
+
+function keyOf({ routes }: PipelineContext, credentialId: string): VendorKey {
+  for (const { keys } of routes.vendors) {
+    const key = keys.find((candidate) => candidate.credentialId === credentialId)
+    if (key !== undefined) return key
+  }
+  const message = `no vendor has a key with the credential id ${JSON.stringify(credentialId)}`
+  throw new GatewayError('invalid_request', { message, param: 'credentialId' })
+}
+
+/** Circuit and load of one of the operator's keys at a vendor. The key itself is not included. */
+export interface KeyReport {
+  /** Credential id: the vendor's id and 16 hexadecimal digits of the key's SHA-256. */
+  readonly credentialId: string
+  /** Share of the vendor's calls. */
+  readonly weight: number
+  /** State of its circuit: `closed`, `open` (no calls for a while), or `half-open` (the next request probes it). */
+  readonly circuit: Circuit
+  /** Why the circuit is or was last open; `null` if it has not opened since the last success. */
+  readonly reason: OpenReason | null
+  /** Time in Unix milliseconds until which it stays open, or `null` if it is closed. */
+  readonly openUntilMs: number | null
+  /** Failures since the last success. */
+  readonly failures: number
+  readonly inFlight: number
+  /** Moving average of the time to a whole answer or to a stream's first content, in milliseconds; null before the first. */
+  readonly latencyMs: number | null
+  /** Models, by public id, whose own circuit behind this key is not closed. */
+  readonly openModels: readonly string[]
+}
+
+export interface VendorReport {
+  /** Id of the vendor. */
+  readonly vendor: string
+  /** Scheme, host and port: `https://api.openai.com`. */
+  readonly origin: string
+  /** Calls in progress, over all keys. */
+  readonly inFlight: number
+  /** Adaptive concurrency limit; above it, the vendor is skipped while others have room. */
+  readonly limit: number
+  /** Reports of its keys. */
+  readonly keys: readonly KeyReport[]
+}
+
+/** Circuits, load and latencies of the vendors in this process. */
+export interface RouteReport {
+  /** Retries available now. */
+  readonly retriesLeft: number
+  /** Vendors in the order of the option `vendors`. */
+  readonly vendors: readonly VendorReport[]
+}
+
+/** Reports on every vendor and key. */
+export function routeReport({ routes, retryBudget, clock }: PipelineContext): RouteReport {
+  const nowMs = clock.now()
+  const openModels = modelsByKey(routes, nowMs)
+  const vendors = Array.from(routes.vendors, ({ vendor, keys, load }): VendorReport => {
+    const { inFlight, limit } = load
+    return {
+      vendor: vendor.id,
+      origin: vendor.origin,
+      inFlight,
+      limit,
+      keys: keys.map((key): KeyReport => {
+        const { credentialId, weight, circuit, latency } = key
+        const { averageMs } = latency
+        return {
+          credentialId,
+          weight,
+          circuit: circuitOf(circuit, nowMs),
+          reason: circuit.reason ?? null,
+          openUntilMs: circuit.openUntilMs === 0 ? null : circuit.openUntilMs,
+          failures: circuit.failures,
+          inFlight: key.inFlight,
+          latencyMs: averageMs === undefined ? null : Math.round(averageMs),
+          openModels: openModels.get(credentialId) ?? [],
+        }
+      }),
+    }
+  })
+  return { retriesLeft: retryBudget.left, vendors }
+}
+
+function modelsByKey(routes: RouteTable, nowMs: number): ReadonlyMap<string, readonly string[]> {
+  const byKey = new Map<string, string[]>()
+  for (const { key, model, circuit } of routes.candidates()) {
+    if (circuitOf(circuit, nowMs) === 'closed') continue
+    const models = byKey.get(key.credentialId) ?? []
+    if (!models.includes(model.id)) models.push(model.id)
+    byKey.set(key.credentialId, models)
+  }
+  return byKey
 }

@@ -1,8 +1,8 @@
 import { performance } from 'node:perf_hooks'
 import type { Clock, Timer } from '../core/clock.ts'
 import type { BodyListener, GatewayRequest } from '../core/exchange.ts'
-import { type HeldBytes, overloaded } from '../core/held-bytes.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { type HeldBytes, overloaded } from '../core/memory-use.ts'
 
 /** Limits above which a process rejects requests to models. Each limit is optional; none is set by default. */
 export interface OverloadOptions {

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
-import type { ListPlace } from '../stores/newest-first.ts'
+import type { ListPlace } from '../stores/resolution.ts'
 
 /** Maximum number of rows per page. */
 export const MAX_PAGE_SIZE = 1_000

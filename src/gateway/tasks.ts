@@ -1,8 +1,15 @@
 import { GatewayError } from '../core/errors.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { TaskPage, TaskRecord, TaskState } from '../stores/task-store.ts'
-import { administer } from './administer.ts'
+import { OPEN_TASK_STATES, type TaskPage, type TaskRecord, type TaskState } from '../stores/task-store.ts'
+import { isBatch } from '../tasks/batches/batch-record.ts'
+import type { BatchService } from '../tasks/batches/batch-requests.ts'
+import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
+import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
+import { cancelTask } from '../tasks/task-requests.ts'
+import { DEFERRED_CREDENTIAL_ID, type WakeWebhooks } from '../tasks/update-task.ts'
+import { administer } from './audit.ts'
 import { checkedPageSize, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of an account's tasks. */
@@ -105,4 +112,51 @@ export function tasksOf(
         return task && tasks.find(accountId, task.id)
       }),
   }
+}
+
+/** Parts of a gateway that run its tasks. */
+export interface TaskRunners {
+  readonly deferred: DeferredAnswers
+  /** Returns `undefined` if the gateway has no batches. */
+  readonly batches: () => LoadedBatches | undefined
+  readonly wakeWebhooks: WakeWebhooks
+}
+
+/**
+ * Cancels a task as its owner would.
+ * @throws GatewayError `task_not_cancellable` if it has ended, or a vendor runs it already; `upstream_unavailable` if its vendor
+ *   cannot be reached.
+ */
+export async function cancelAnyTask(
+  context: PipelineContext,
+  { deferred, batches, wakeWebhooks }: TaskRunners,
+  task: TaskRecord,
+): Promise<void> {
+  const loaded = batches()
+  if (!OPEN_TASK_STATES.includes(task.state)) throw new GatewayError('task_not_cancellable')
+  if (task.credentialId === DEFERRED_CREDENTIAL_ID) await deferred.cancel(context, task)
+  else if (!isBatch(task)) await cancelTask(context, task, wakeWebhooks)
+  else if (loaded !== undefined) await loaded.engine.cancelBatch(context, loaded.runner, task)
+  else throw new GatewayError('task_not_cancellable', { message: 'This gateway has no batches.' })
+}
+
+/** Loaded modules that run and serve files and batches. */
+export interface LoadedBatches extends BatchService {
+  readonly engine: typeof import('../tasks/batches/batch-engine.ts')
+  readonly runner: BatchRunner
+}
+
+/**
+ * Loads the modules of batches if the gateway has batches, so that other gateways do not keep them in memory. Returns `undefined` if
+ * there are none.
+ */
+export async function loadBatches(
+  context: PipelineContext,
+  wakeWebhooks: WakeWebhooks,
+  onBegin: () => void,
+): Promise<LoadedBatches | undefined> {
+  const { batches: settings } = context
+  if (settings === undefined) return undefined
+  const engine = await import('../tasks/batches/batch-engine.ts')
+  return { engine, settings, runner: new engine.BatchRunner(context, settings, wakeWebhooks, onBegin) }
 }

@@ -3,8 +3,8 @@ import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
-import { newWebhookSecret, signingSecrets } from '../tasks/webhook-signature.ts'
-import { administer, checkOverlap } from './administer.ts'
+import { newWebhookSecret, signingSecrets } from '../tasks/webhook-payload.ts'
+import { administer, checkOverlap } from './audit.ts'
 import { checkedPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of the messages of all accounts. */

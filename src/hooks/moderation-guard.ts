@@ -2,7 +2,7 @@ import { isJsonObject } from '../core/json.ts'
 import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
 import type { ModelKind } from '../core/model-kind.ts'
 import type { TextPart } from '../endpoints/texts.ts'
-import type { AskingCall, GatewayHook, HookHost } from './gateway-hook.ts'
+import type { AskingCall, GatewayHook, HookHost } from './call-hook.ts'
 import type { AnyHook, Denial, EndpointId } from './hook.ts'
 
 /** Settings of a moderation guard. */

@@ -1,5 +1,5 @@
 import { type AnswerObject, setText, type TextPart, type TextStep, type TextStreamReader } from '../endpoints/texts.ts'
-import type { CheckedDenial } from './denial.ts'
+import type { CheckedDenial } from './hook.ts'
 import type { CompiledHook } from './hook-table.ts'
 
 /** Event of a streamed answer on its way through the hooks. */

@@ -1,10 +1,9 @@
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { TextPart, TextStreamReader } from '../endpoints/texts.ts'
 import type { HookFault, HookOutcome } from './call-hook.ts'
-import type { CheckedDenial } from './denial.ts'
-import type { TextVerdict } from './hook.ts'
+import type { CheckedDenial, TextVerdict } from './hook.ts'
 import type { CompiledHook } from './hook-table.ts'
-import { QUIET_TEXTS, type QuietTextHook, type QuietTexts } from './quiet-texts.ts'
+import { QUIET_TEXTS, type QuietTextHook, type QuietTexts } from './redact.ts'
 import {
   endingsOf,
   MAX_HELD_CHARACTERS,

@@ -2,8 +2,7 @@ import { Buffer } from 'node:buffer'
 import { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
-import { encodeForm } from '../wire/encode-form.ts'
-import type { Form } from '../wire/multipart.ts'
+import { encodeForm, type Form } from '../wire/write-form.ts'
 
 /** A request to the gateway within this process. */
 export interface GatewayCall {

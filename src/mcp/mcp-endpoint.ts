@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import {
   type AuthInfo,
   createMcpHandler,
@@ -7,7 +8,8 @@ import {
   type Server,
   type Transport,
 } from '@modelcontextprotocol/server'
-import { CallsUnderWay } from '../core/calls-under-way.ts'
+import { serializedOrigin } from '../adapters/cors.ts'
+import { CallsUnderWay } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import {
@@ -24,12 +26,10 @@ import { openaiErrors } from '../endpoints/error-dialect.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { respondError } from '../pipeline/respond.ts'
 import type { Principal } from '../stores/principal.ts'
+import { joinChunks } from '../wire/chunks.ts'
 import { mediaType } from '../wire/headers.ts'
-import { joinChunks } from '../wire/join-chunks.ts'
-import { type CallerRules, callerCheck } from './caller-check.ts'
 import { cancelledId, messageOf, protocolRequest, sessionOf } from './protocol-request.ts'
-import { respondJson, respondParseError, sendResponse } from './rpc-response.ts'
-import { type Caller, toolCallsIn } from './tool-context.ts'
+import { type Caller, toolCallsIn } from './tool.ts'
 
 /** MCP server of a gateway. Mount it with the adapters, like the gateway itself. */
 export interface McpHandler extends ExchangeHandler {
@@ -236,4 +236,141 @@ function readRequestBody(request: GatewayRequest, limitBytes: number): Promise<r
       else reject(bodyError(failure, limitBytes))
     })
   })
+}
+
+/** Headers of one connection (RFC 9110, section 7.6.1); the adapter sets its own. */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding'])
+
+/** JSON-RPC 2.0, "Error object": the body is not JSON. */
+const PARSE_ERROR = -32_700
+
+/** JSON-RPC 2.0, "Error object": the JSON is not a valid request. */
+const INVALID_REQUEST = -32_600
+
+/** Answers a body that is not JSON, with a JSON-RPC error. */
+function respondParseError(sink: ByteSink, error: GatewayError): void {
+  const code = error.code === 'invalid_json' ? PARSE_ERROR : INVALID_REQUEST
+  respondJson(sink, error.status, { jsonrpc: '2.0', id: null, error: { code, message: error.message } })
+}
+
+/** Answers with one message. */
+function respondJson(sink: ByteSink, status: number, message: object): void {
+  const body = Buffer.from(JSON.stringify(message))
+  sink.head(status, ['content-type', 'application/json', 'content-length', String(body.byteLength)])
+  sink.end(body)
+}
+
+interface Sending {
+  /** Additional response headers, as a flat list. */
+  readonly headers: readonly string[]
+  /** Aborts when the caller disconnects or cancels. */
+  readonly signal: AbortSignal
+  /** Called if a stream fails after it has begun. The caller's connection is then closed. */
+  readonly onBreak: (error: unknown) => void
+}
+
+/** Sends a response: event streams as they arrive, with backpressure; everything else whole. */
+async function sendResponse(response: Response, sink: ByteSink, sending: Sending): Promise<void> {
+  const list = [...sending.headers]
+  for (const [name, value] of response.headers) if (!CONNECTION_HEADERS.has(name)) list.push(name, value)
+  if (mediaType(response.headers.get('content-type') ?? undefined) !== 'text/event-stream') {
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    if (bytes.byteLength > 0) list.push('content-length', String(bytes.byteLength))
+    sink.head(response.status, list)
+    sink.end(bytes)
+    return
+  }
+  sink.head(response.status, list)
+  try {
+    if (response.body !== null) await pump(response.body.getReader(), sink, sending.signal)
+    sink.end()
+  } catch (error) {
+    sink.destroy()
+    sending.onBreak(error)
+  }
+}
+
+async function pump(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  sink: ByteSink,
+  signal: AbortSignal,
+): Promise<void> {
+  let resume: (() => void) | undefined
+  const go = (): void => resume?.()
+  sink.onDrain(go)
+  signal.addEventListener('abort', go)
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      if (sink.closed) return await reader.cancel()
+      if (sink.write(value) || signal.aborted) continue
+      await new Promise<void>((resolve) => {
+        resume = resolve
+      })
+    }
+  } finally {
+    signal.removeEventListener('abort', go)
+  }
+}
+
+/** Host names that only this machine can use for itself. */
+const LOCAL_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
+
+/** Hosts and origins from which requests are accepted. */
+export interface CallerRules {
+  /** Host names of the server, without ports; `any` disables the check. Names of this machine are always allowed. */
+  readonly allowedHosts?: readonly string[] | 'any' | undefined
+  /** Origins of web pages and apps, such as `https://app.example.com`; `any` disables the check. */
+  readonly allowedOrigins?: readonly string[] | 'any' | undefined
+}
+
+/**
+ * Creates the check against DNS rebinding (MCP specification, "Security warning" of the streamable HTTP transport): a page whose host
+ * name resolves to this server sends that name as `Host` and its own origin as `Origin`. Requests without `Origin` do not come from a
+ * browser and pass, as do origins on an allowed host.
+ * @returns a function that throws GatewayError `permission_denied`.
+ * @throws GatewayError `invalid_request` if an allowed host has a scheme, port or path, or an allowed origin is malformed.
+ */
+function callerCheck({ allowedHosts = [], allowedOrigins = [] }: CallerRules): (request: GatewayRequest) => void {
+  const hosts = new Set([...LOCAL_NAMES, ...(allowedHosts === 'any' ? [] : allowedHosts.map(checkedHost))])
+  const origins = new Set(allowedOrigins === 'any' ? [] : allowedOrigins.map(checkedOrigin))
+  return (request) => {
+    const host = hostName(request.header('host'))
+    if (allowedHosts !== 'any' && (host === undefined || !hosts.has(host))) throw refused('Host', 'allowedHosts')
+    const origin = request.header('origin')
+    if (origin === undefined || allowedOrigins === 'any') return
+    const told = serializedOrigin(origin)
+    if (told === undefined || !(origins.has(told) || hosts.has(new URL(origin).hostname)))
+      throw refused('Origin', 'allowedOrigins')
+  }
+}
+
+function refused(header: string, option: string): GatewayError {
+  return new GatewayError('permission_denied', {
+    message: `The ${header} of the request is not allowed here; the operator allows it by the option ${option}.`,
+  })
+}
+
+/** Returns the name in a `Host` header, in lower case and without the port, or `undefined` if there is none. */
+function hostName(header: string | undefined): string | undefined {
+  if (header === undefined || /[/@?#\\\s]/.test(header) || !URL.canParse(`http://${header}`)) return undefined
+  return new URL(`http://${header}`).hostname
+}
+
+function checkedHost(host: string): string {
+  if (hostName(host) === undefined || /:\d+$/.test(host)) {
+    throw badOption('allowedHosts', host, 'a host name without scheme, port or path')
+  }
+  return hostName(host)!
+}
+
+function checkedOrigin(origin: string): string {
+  const written = origin.replace(/\/$/, '').toLowerCase()
+  if (serializedOrigin(written) === written) return written
+  throw badOption('allowedOrigins', origin, 'an origin such as https://app.example.com')
+}
+
+function badOption(param: string, value: string, wanted: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `${param}: ${JSON.stringify(value)} must be ${wanted}`, param })
 }

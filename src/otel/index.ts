@@ -17,12 +17,14 @@ import type { OtelApi } from './trace-context.ts'
 
 export {
   type NoResource,
+  type OtelDataPoint,
+  type OtelHistogram,
+  type OtelMetric,
   type OtelMetricProducer,
   type OtelMetricsOptions,
   otelMetrics,
-} from './metric-producer.ts'
+} from './metrics.ts'
 export type { SemanticConventions } from './names.ts'
-export type { OtelDataPoint, OtelHistogram, OtelMetric } from './otel-metric.ts'
 export type { OtelApi } from './trace-context.ts'
 
 /** Options of {@link otel}. */

@@ -6,15 +6,18 @@ import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type {
   AttemptEnd,
   GatewayState,
+  ObservedToolCall,
   Observer,
   RequestEnd,
   RequestFacts,
   RequestOutcome,
   StoreFacts,
+  ToolCallEnd,
+  ToolCallFacts,
+  ToolCallOutcome,
 } from '../core/observer.ts'
 import type { Usage } from '../core/usage.ts'
-import type { Transport } from '../transport/transport.ts'
-import { type IndexedObserver, ObservedTransport, type SendingObservers } from './observed-transport.ts'
+import type { Transport, TransportControl, TransportHandler, TransportRequest } from '../transport/transport.ts'
 
 /** Facts of a request for observers. Some may not be known yet. */
 export interface ObservedRequest {
@@ -393,6 +396,131 @@ export class AttemptObservation {
         observers.all[index]!.attemptEnded?.(this.#states[index], end)
       } catch (error) {
         observers.threw('attemptEnded', error)
+      }
+    }
+  }
+}
+
+/** Observer and the index of its states. */
+interface IndexedObserver {
+  readonly observer: Observer
+  readonly index: number
+}
+
+/** The observers that take part in sending. */
+interface SendingObservers {
+  /** Observers that run the function that sends a request. */
+  readonly senders: readonly IndexedObserver[]
+  /** Observers that add headers to calls. */
+  readonly headerGivers: readonly IndexedObserver[]
+  threw(method: keyof Observer, error: unknown): void
+}
+
+/** Transport that lets observers take part in sending. */
+class ObservedTransport implements Transport {
+  readonly #inner: Transport
+  readonly #observers: SendingObservers
+  readonly #states: readonly unknown[] | undefined
+
+  constructor(inner: Transport, observers: SendingObservers, states?: readonly unknown[]) {
+    this.#inner = inner
+    this.#observers = observers
+    this.#states = states
+  }
+
+  get givesBytesAway(): boolean {
+    return this.#inner.givesBytesAway === true
+  }
+
+  for(states: readonly unknown[]): Transport {
+    return new ObservedTransport(this.#inner, this.#observers, states)
+  }
+
+  send(request: TransportRequest, handler: TransportHandler): TransportControl {
+    const { senders } = this.#observers
+    const states = this.#states
+    const wanted = states === undefined ? request : this.#withHeaders(request, states)
+    let sent: TransportControl | undefined
+    const send = (): TransportControl => {
+      sent ??= this.#inner.send(wanted, handler)
+      return sent
+    }
+    let run = send
+    for (let at = 0; at < senders.length; at++) {
+      const { observer, index } = senders[at]!
+      const inner = run
+      run = () => observer.runSend?.(states?.[index], inner) ?? inner()
+    }
+    try {
+      run()
+    } catch (error) {
+      this.#observers.threw('runSend', error)
+    }
+    // A failing observer must not stop the request.
+    return send()
+  }
+
+  #withHeaders(request: TransportRequest, states: readonly unknown[]): TransportRequest {
+    const { headerGivers } = this.#observers
+    if (headerGivers.length === 0) return request
+    const headers: string[] = []
+    for (const { observer, index } of headerGivers) {
+      try {
+        headers.push(...(observer.attemptHeaders?.(states[index]) ?? NO_HEADERS))
+      } catch (error) {
+        this.#observers.threw('attemptHeaders', error)
+      }
+    }
+    return headers.length === 0 ? request : { ...request, headers: [...request.headers, ...headers] }
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close()
+  }
+}
+
+const NO_HEADERS: readonly string[] = []
+
+/** Observation of one tool call. */
+export class ToolCallObservation implements ObservedToolCall {
+  readonly observers: Observers
+  /** Return value of each observer. */
+  readonly states: readonly unknown[]
+  readonly #startedAtMs: number
+  readonly #begunMs: number
+  #isOver = false
+
+  constructor(observers: Observers, clock: Clock, called: Omit<ToolCallFacts, 'startedAtMs'>) {
+    const facts: ToolCallFacts = {
+      ...called,
+      startedAtMs: clock.now(),
+      header: (name) => called.header(name),
+      metadata: (name) => called.metadata(name),
+    }
+    this.observers = observers
+    this.#startedAtMs = facts.startedAtMs
+    this.#begunMs = observers.nowMs()
+    this.states = observers.all.map((observer) => {
+      try {
+        return observer.toolCallStarted?.(facts)
+      } catch (error) {
+        observers.threw('toolCallStarted', error)
+        return undefined
+      }
+    })
+  }
+
+  ended(outcome: ToolCallOutcome, code?: ErrorCode): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const { observers } = this
+    const durationMs = observers.nowMs() - this.#begunMs
+    const end: ToolCallEnd = { outcome, code, endedAtMs: this.#startedAtMs + durationMs, durationMs }
+    for (let index = 0; index < observers.all.length; index++) {
+      try {
+        observers.all[index]!.toolCallEnded?.(this.states[index], end)
+      } catch (error) {
+        observers.threw('toolCallEnded', error)
       }
     }
   }

@@ -1,29 +1,38 @@
+import type { CatalogModel } from '../catalog/model.ts'
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { Usage } from '../core/usage.ts'
 import type { ChunkedAnswer, Operation } from '../endpoints/operation.ts'
-import type { RouteCandidate } from '../routing/route-candidate.ts'
-import type { Selection } from '../routing/selection.ts'
-import { type AttemptOutcome, attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
+import type { RouteCandidate } from '../routing/candidate.ts'
+import { Selection } from '../routing/selection.ts'
+import { AbortScope } from './abort-scope.ts'
+import {
+  type AttemptOutcome,
+  attempt,
+  attemptAnswered,
+  endAttempt,
+  type RequestTime,
+  type UnstreamedOutcome,
+} from './attempt.ts'
+import { CandidateCall } from './buffered-call.ts'
 import type { Candidate, Reserved } from './call-record.ts'
-import { CandidateCall } from './candidate-call.ts'
-import { endAttempt, type RequestTime } from './end-attempt.ts'
-import { type AttemptFailure, mayStillRun } from './error-classification.ts'
+import { type AttemptFailure, mayStillRun, OVERSIZED } from './error-classification.ts'
+import { contextTokensOf, estimatedUsage, generatesTokens, stickyKey } from './estimate.ts'
+import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
+import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
+import { costAt } from './pricing.ts'
+import { canContinue, notFound } from './stored-answers.ts'
 import {
   abandonedUsage,
   chargesBroken,
+  emitUnbilledUsage,
   type FailedAttempt,
   failedAttempt,
   failedUsage,
   told,
   WHOLE_ANSWER_WAIT_MS,
-} from './failed-usage.ts'
-import { type HedgeResult, hedge, mayHedge } from './hedge.ts'
-import { candidateAfter, type LastFailure, mayRepeat, maySkip, nextOf, selectionOf } from './next-candidate.ts'
-import type { PipelineContext } from './pipeline-context.ts'
-import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
-import type { Routed } from './route.ts'
-import { estimatedUsage, generatesTokens } from './usage-estimate.ts'
+} from './usage-after-failure.ts'
 import {
   type CallEnding,
   failedResponse,
@@ -341,4 +350,358 @@ function failed(
 function finalError(cause: unknown): GatewayError {
   const error = GatewayError.from(cause)
   return new GatewayError(error.code, { ...error, message: error.message, cause: error.cause, retryable: false })
+}
+
+/** Candidate and its prepared request. */
+export interface PreparedCall {
+  readonly candidate: RouteCandidate
+  readonly operation: Operation
+}
+
+/** The result of a prepared call. */
+interface HedgeResult extends PreparedCall {
+  readonly outcome: UnstreamedOutcome
+}
+
+interface FailedCall extends PreparedCall {
+  readonly outcome: Extract<UnstreamedOutcome, { kind: 'failed' }>
+}
+
+/** Whether a second candidate may be called while the first one is slow. */
+function mayHedge(context: PipelineContext, { endpoint, isStream }: Reserved): boolean {
+  return context.routing.hedge !== undefined && !isStream && endpoint.canHedge === true
+}
+
+/**
+ * Calls a candidate. If it is slow, also calls another one of the same model, once, within the retry budget. The first answer
+ * wins and the other call is aborted; an event reports what its vendor may bill. Fails if both have failed, or if there was no
+ * second call. If both fail, a call that its vendor may have begun decides, and an event reports what the other may cost.
+ */
+function hedge(
+  context: PipelineContext,
+  call: Reserved,
+  first: PreparedCall,
+  { selection, time }: { readonly selection: Selection; readonly time: RequestTime },
+): Promise<HedgeResult> {
+  const afterMs = context.routing.hedge?.afterMs ?? 0
+  return new Promise((resolve, reject) => {
+    const running = new Set<AbortScope>()
+    const scopes: AbortScope[] = []
+    const failures: FailedCall[] = []
+    let isOver = false
+    const end = (): void => {
+      isOver = true
+      timer.cancel()
+      for (const scope of scopes) call.calls.delete(scope)
+    }
+    /** Ends the other calls: reports what failed ones may cost, and stops the rest. */
+    const endOthers = (decisive?: FailedCall): void => {
+      for (const failed of failures) if (failed !== decisive) tellFailed(context, call, failed)
+      for (const scope of running) scope.abort()
+    }
+    const start = (prepared: PreparedCall): void => {
+      const own = new AbortScope(call.calls)
+      scopes.push(own)
+      running.add(own)
+      // An aborted scope accepts no calls; the calls of its members then end immediately.
+      if (!call.calls.add(own)) own.abort()
+      run(context, call, prepared, { scope: own, time }).then(
+        (outcome) => {
+          running.delete(own)
+          if (isOver) return tellLoser(context, call, { ...prepared, outcome })
+          if (outcome.kind === 'failed') failures.push({ ...prepared, outcome })
+          if (outcome.kind === 'failed' && running.size > 0) return
+          end()
+          const decisive = outcome.kind === 'failed' ? decisiveOf(failures) : undefined
+          endOthers(decisive)
+          resolve(decisive ?? { ...prepared, outcome })
+        },
+        (fault) => {
+          running.delete(own)
+          if (isOver) {
+            tellMade(context, call, prepared.candidate, undefined)
+            return reportFault(context, call.requestId, 'hedge', fault)
+          }
+          end()
+          endOthers()
+          reject(fault)
+        },
+      )
+    }
+    const timer = context.clock.schedule(afterMs, () => {
+      prepareSecond(context, call, first.candidate, selection).then(
+        (second) => {
+          if (second === undefined) return
+          if (isOver || !mayAskMore(call) || !context.retryBudget.withdraw()) return
+          selection.asked(second.candidate)
+          start(second)
+        },
+        (fault) => reportFault(context, call.requestId, 'hedge', fault),
+      )
+    })
+    start(first)
+  })
+}
+
+/** Returns the last failure, unless only an earlier one may be billed. */
+function decisiveOf(failures: readonly FailedCall[]): FailedCall {
+  return failures.findLast(({ outcome }) => outcome.failure.mayHaveBegun) ?? failures.at(-1)!
+}
+
+/** Reports a failed call while the other one decides. */
+function tellFailed(context: PipelineContext, call: Reserved, { candidate, operation, outcome }: FailedCall): void {
+  const facts = { reasonsUnseen: operation.reasonsUnseen === true, isMaking: generatesTokens(call.estimate) }
+  told(context, call, failedAttempt(call, candidate, outcome.failure, facts))
+}
+
+/** Reports the slower call. Vendors finish a whole answer even if its call was cancelled; an unsent call costs nothing. */
+function tellLoser(context: PipelineContext, call: Reserved, { candidate, operation, outcome }: HedgeResult): void {
+  if (outcome.kind === 'failed') tellFailed(context, call, { candidate, operation, outcome })
+  else tellMade(context, call, candidate, outcome.body.usage)
+}
+
+/** Reports an answer that nobody needs. */
+function tellMade(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: RouteCandidate,
+  reported: Usage | undefined,
+): void {
+  const usage = reported ?? estimatedUsage(call, { outputBytes: 0, isUnseen: true, isStopped: true })
+  emitUnbilledUsage(context, call, candidate, { usage, isEstimated: reported === undefined })
+}
+
+/** No other call is made for a disconnected caller, although the first call may be drained. */
+function mayAskMore({ calls, caller }: Reserved): boolean {
+  return !calls.isAborted && !caller.isDisconnected
+}
+
+async function prepareSecond(
+  context: PipelineContext,
+  call: Reserved,
+  first: RouteCandidate,
+  selection: Selection,
+): Promise<PreparedCall | undefined> {
+  if (!mayAskMore(call) || !selection.hasAlternative(first, context.clock.now())) return undefined
+  const candidate = selection.next(context.clock.now(), context.retryBudget.left > 0)
+  if (candidate === undefined || candidate.model.id !== first.model.id) return undefined
+  const operation = await prepareIfAble(context, call, candidate)
+  return operation && { candidate, operation }
+}
+
+/** Makes one call, whose outcome is always reported to its candidate. */
+async function run(
+  context: PipelineContext,
+  call: Reserved,
+  { candidate, operation }: PreparedCall,
+  { scope, time }: { readonly scope: AbortScope; readonly time: RequestTime },
+): Promise<UnstreamedOutcome> {
+  const candidateCall = new CandidateCall(context, candidate, call)
+  let outcome: Awaited<ReturnType<typeof attempt>>
+  try {
+    const { credentials } = candidate.key
+    outcome = await attempt(context, candidate.vendor, operation, {
+      isStream: false,
+      isTask: false,
+      scope,
+      credentials,
+      watched: candidateCall,
+    })
+    if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
+  } catch (fault) {
+    candidateCall.ignored()
+    throw fault
+  }
+  return endAttempt(candidateCall, outcome, { requestId: call.requestId, scope, time })
+}
+
+/** Failed call and its candidate. */
+type LastFailure = FailedAttempt<RouteCandidate>
+
+/** Creates the selection among a request's candidates; undefined if there is only one. */
+function selectionOf(context: PipelineContext, { call, candidates }: Routed): Selection | undefined {
+  if (candidates.length < 2) return undefined
+  const { routeOverride, endpoint, body, request, principal, isStream } = call
+  const { strategy, fallback } = context.routing
+  const selection = new Selection(candidates, {
+    strategy: routeOverride?.strategy ?? strategy,
+    fallback: routeOverride?.fallback ?? fallback,
+    isStream,
+    stickyKey:
+      endpoint.isSticky === true ? stickyKey(principal.accountId, body, (name) => request.header(name)) : undefined,
+    conversation: () => endpoint.conversation?.(body) ?? body,
+    costAt: (candidate) => costAt(context, call, candidate),
+  })
+  if (call.chain.length > 1) passOverSmallModels(context, call, selection)
+  return selection
+}
+
+/** Returns the next candidate. A half-open circuit is probed only while retry budget remains. */
+function nextOf(context: PipelineContext, selection: Selection): RouteCandidate | undefined {
+  return selection.next(context.clock.now(), context.retryBudget.left > 0)
+}
+
+/**
+ * Whether to skip a candidate that does not support the request: a fallback, or a route if another one remains. The last route of
+ * the requested model reports the unsupported part to the caller.
+ */
+function maySkip(
+  { candidates }: Routed,
+  candidate: RouteCandidate,
+  selection: Selection | undefined,
+  last: LastFailure | undefined,
+): boolean {
+  if (selection === undefined) return false
+  const isFallback = candidate.model.id !== candidates[0]?.model.id
+  return isFallback || last !== undefined || selection.hasOtherRoute(candidate)
+}
+
+/** Whether to retry the same vendor once: only if the model has no alternative and the circuit is not open. */
+function mayRepeat(
+  context: PipelineContext,
+  { failure, candidate }: LastFailure,
+  selection: Selection | undefined,
+): boolean {
+  if (!failure.mayRetry) return false
+  const nowMs = context.clock.now()
+  if (candidate.circuitAt(nowMs) === 'open' || selection?.hasAlternative(candidate, nowMs) === true) return false
+  return context.retryBudget.withdraw()
+}
+
+/** Returns the candidate after a failure, or `undefined` if there is none. */
+function candidateAfter(
+  context: PipelineContext,
+  call: Reserved,
+  { failure, candidate }: LastFailure,
+  selection: Selection | undefined,
+): RouteCandidate | undefined {
+  if (selection === undefined || !failure.mayFallBack) return undefined
+  if (failure.isOversized === true) return largerAfter(context, call, { failure, candidate }, selection)
+  const isOfKey = failure.outcome === 'refused' || failure.outcome === 'busy'
+  selection.failed(candidate, { status: failure.error.status, isOfKey })
+  const next = nextOf(context, selection)
+  return next !== undefined && context.retryBudget.withdraw() ? next : undefined
+}
+
+/**
+ * Returns the candidate after one whose context window was too small. It does not use the retry budget: the rejected call caused
+ * no load at its vendor, and each model is called at most once.
+ */
+function largerAfter(
+  context: PipelineContext,
+  call: Reserved,
+  { failure, candidate }: Pick<LastFailure, 'failure' | 'candidate'>,
+  selection: Selection,
+): RouteCandidate | undefined {
+  // In other endpoints, the window does not limit a whole request.
+  if (call.endpoint.outputBound === undefined) return undefined
+  selection.exclude(noLargerModels(context, call, candidate.model.id))
+  selection.failed(candidate, { status: failure.error.status, isOfKey: false })
+  return nextOf(context, selection)
+}
+
+/** The estimate is an upper one, so a model is skipped only if its window is exceeded by this factor. */
+const CERTAINLY_BEYOND = 1.3
+
+/** HTTP status with which vendors reject a request that is too large. */
+const REFUSED_STATUS = 400
+
+/**
+ * Sends a request that certainly exceeds the context window of the requested model to the first fallback with a large enough
+ * window, without a call that would fail. Models whose rows have no `contextTokens` are called.
+ */
+function passOverSmallModels(context: PipelineContext, call: Reserved, selection: Selection): void {
+  const { chain, requestId } = call
+  const asked = chain[0]!
+  const { contextTokens } = asked.limits
+  if (contextTokens === undefined) return
+  const estimatedTokens = tokensOf(context, call, asked)
+  if (estimatedTokens === undefined || estimatedTokens <= contextTokens * CERTAINLY_BEYOND) return
+  const small = new Set<string>()
+  let fallback: string | undefined
+  for (const model of chain) {
+    if (holds(context, call, model)) fallback ??= model.id
+    else small.add(model.id)
+  }
+  if (fallback === undefined || !selection.passOver(small, REFUSED_STATUS)) return
+  const facts = { requestId, model: asked.id, reason: OVERSIZED, estimatedTokens, contextTokens, fallback } as const
+  emit(context, { type: 'model-skipped', ...facts })
+  context.logger.info('a request is larger than the context window of its model', facts)
+}
+
+/** Returns the ids of the models that are too small: the model that rejected the request, and those with no larger window. */
+function noLargerModels(context: PipelineContext, { chain }: Reserved, refusedBy: string): ReadonlySet<string> {
+  const refused = chain.find(({ id }) => id === refusedBy)
+  const window = refused && contextTokensOf(context, refused)
+  const isNoLarger = (model: CatalogModel): boolean => {
+    const other = window === undefined ? undefined : contextTokensOf(context, model)
+    return window !== undefined && other !== undefined && other <= window
+  }
+  return new Set([refusedBy, ...chain.filter(isNoLarger).map(({ id }) => id)])
+}
+
+function holds(context: PipelineContext, call: Reserved, model: CatalogModel): boolean {
+  const window = contextTokensOf(context, model)
+  return window !== undefined && (tokensOf(context, call, model) ?? 0) <= window
+}
+
+/**
+ * Returns the tokens of a request's text and its requested output, or undefined if its endpoint generates no text. Images, audio
+ * and documents are ignored, because their estimates may be many times too high.
+ */
+function tokensOf(
+  { estimateTokens }: PipelineContext,
+  { endpoint, body, textBytes }: Reserved,
+  { id }: CatalogModel,
+): number | undefined {
+  const { outputBound } = endpoint
+  if (outputBound === undefined) return undefined
+  return estimateTokens(textBytes, { endpoint: endpoint.id, model: id }) + (outputBound.of(body) ?? 0)
+}
+
+/** Request and all candidates that could answer it. */
+export interface Routed {
+  readonly call: Reserved
+  /**
+   * Candidates of the requested model, then those of its fallbacks. Never empty. The selection decides later which of them to
+   * call.
+   */
+  readonly candidates: readonly RouteCandidate[]
+}
+
+/**
+ * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. If only a vendor has the history of a
+ * conversation, it continues with the credential that started it, and state that callers carry returns to the credential that created it.
+ * @throws GatewayError `interaction_not_found` if such a credential is no longer configured; `model_not_configured` if no route of the
+ *   model accepts this request.
+ */
+export function route(context: PipelineContext, call: Reserved): Routed {
+  const { chain, continued, routeOverride } = call
+  const asked = chain[0]
+  let candidates =
+    chain.length === 1 && asked !== undefined
+      ? candidatesOf(context, call, asked)
+      : chain.flatMap((model) => candidatesOf(context, call, model))
+  candidates = context.stateMakers.able(call, candidates)
+  if (continued?.previous !== undefined) {
+    const able = candidates.filter((candidate) => canContinue(call, candidate))
+    // A recalled request contains the whole history, which another key can process.
+    if (able.length === 0 && continued.recalled === undefined) throw notFound(call)
+    if (able.length > 0) candidates = able
+  }
+  if (routeOverride?.vendor !== undefined)
+    candidates = candidates.filter(({ vendor }) => vendor.id === routeOverride.vendor)
+  if (candidates.length === 0) throw noRoute(call)
+  return { call, candidates }
+}
+
+function candidatesOf(context: PipelineContext, call: Reserved, model: CatalogModel): readonly RouteCandidate[] {
+  return context.routes.candidatesOf(model, call.endpoint.kind, call.billingFields)
+}
+
+function noRoute({ body }: Reserved): GatewayError {
+  return new GatewayError('model_not_configured', {
+    message: `The model ${JSON.stringify(body.model)} has no route here for a request like this.`,
+    param: 'model',
+  })
 }

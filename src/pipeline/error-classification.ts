@@ -1,9 +1,7 @@
-import { DetailedError } from '../core/detailed-error.ts'
-import { type ErrorCode, GatewayError, textOfError } from '../core/errors.ts'
+import { DetailedError, type ErrorCode, GatewayError, textOfError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
-import { LONGEST_RETRY_AFTER_MS } from '../routing/circuit-breaker.ts'
-import type { CallOutcome } from '../routing/route-candidate.ts'
+import { type CallOutcome, LONGEST_RETRY_AFTER_MS } from '../routing/candidate.ts'
 import type { TransportFailure } from '../transport/transport.ts'
 
 /** Failure of one attempt at one vendor. */

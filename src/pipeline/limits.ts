@@ -1,8 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Principal } from '../stores/principal.ts'
-import { type LimitSet, withDefaults } from './limit-set.ts'
-import type { PipelineContext } from './pipeline-context.ts'
+import { type LimitSet, type PipelineContext, withDefaults } from './pipeline-context.ts'
 
 /**
  * Returns the limits of a caller: those of its key, then of its account's plan, then of the gateway.

@@ -3,9 +3,9 @@ import { highestCharge } from '../catalog/prices/prices.ts'
 import type { Usage } from '../core/usage.ts'
 import { MAX_AMOUNT, type Reservation } from '../stores/ledger.ts'
 import type { Admitted, OutputFit, Parsed } from './call-record.ts'
+import { assumedOutputTokens, withOutputBound } from './estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import type { PricedRequest } from './pricing.ts'
-import { assumedOutputTokens, withOutputBound } from './usage-estimate.ts'
 
 /** Minimum bound that the gateway chooses, in tokens. A shorter answer would be of little use. */
 export const MIN_CHOSEN_TOKENS = 256

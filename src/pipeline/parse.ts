@@ -1,27 +1,26 @@
 import { Buffer } from 'node:buffer'
 import { createHash, type Hash } from 'node:crypto'
-import type { CatalogModel } from '../catalog/model.ts'
+import { type CatalogModel, isInScope } from '../catalog/model.ts'
 import type { ModelFacts } from '../catalog/model-facts.ts'
-import { isInScope } from '../catalog/model-scope.ts'
-import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
+import { endOfTurn, isLargeBody } from '../core/calls-in-flight.ts'
 import { GatewayError } from '../core/errors.ts'
 import { exactJsonText, readExactCallerJson } from '../core/exact-json.ts'
 import { bodyError, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
-import { freeMemory } from '../core/free-memory.ts'
 import { type CallerJson, isJsonObject } from '../core/json.ts'
+import { freeMemory } from '../core/memory-use.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
+import { joinChunks } from '../wire/chunks.ts'
+import { readForm } from '../wire/form.ts'
 import { mediaType } from '../wire/headers.ts'
-import { joinChunks } from '../wire/join-chunks.ts'
-import type { Form } from '../wire/multipart.ts'
-import { readForm } from '../wire/read-form.ts'
+import type { Form } from '../wire/write-form.ts'
+import { modelDenied } from './authenticate.ts'
 import type { Authenticated, Parsed, ParsedRequest, Shaped } from './call-record.ts'
-import { modelDenied } from './caller-rights.ts'
-import { vendorWithoutKey } from './configuration-warnings.ts'
-import { measureInput } from './media-estimate.ts'
+import { measureInput } from './estimate.ts'
+import { unknownModel } from './model-notices.ts'
+import { vendorWithoutKey } from './notices.ts'
 import { isConfigured, type PipelineContext } from './pipeline-context.ts'
-import { unknownModel } from './unknown-model.ts'
 
 /**
  * Reads the body, finds the model, and checks the request by the model's shape.
@@ -355,4 +354,25 @@ function fingerprintOf(request: GatewayRequest, received: ReceivedBody): string 
     else for (const chunk of part.chunks) hash.update(chunk)
   }
   return hash.digest('hex')
+}
+
+/**
+ * Returns the bytes of a JSON body; empty if there is none.
+ * @throws GatewayError `unsupported_media_type`, and the errors of a body that cannot be read.
+ */
+export function readJsonBytes(
+  { bodyLimitBytes }: Pick<PipelineContext, 'bodyLimitBytes'>,
+  request: GatewayRequest,
+): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    request.readBody(bodyLimitBytes, (failure, chunks) => {
+      if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
+      const bytes = joinChunks(chunks)
+      if (bytes.byteLength > 0 && mediaType(request.header('content-type')) !== 'application/json')
+        return reject(
+          new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' }),
+        )
+      resolve(bytes)
+    })
+  })
 }

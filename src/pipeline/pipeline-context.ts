@@ -1,49 +1,51 @@
+import { createHash } from 'node:crypto'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Prices } from '../catalog/prices/prices.ts'
-import type { CallsUnderWay } from '../core/calls-under-way.ts'
+import type { CallsUnderWay } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
-import type { ClientAddress } from '../core/forwarded-address.ts'
-import type { HeldBytes } from '../core/held-bytes.ts'
+import type { ClientAddress, GatewayRequest } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
+import { RecentMap } from '../core/maps.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { HeldBytes } from '../core/memory-use.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { ErrorDialect } from '../endpoints/error-dialect.ts'
+import type { FileDialect } from '../endpoints/file-dialect.ts'
 import type { UnknownInputTokens } from '../endpoints/media-input.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { HookTable } from '../hooks/hook-table.ts'
-import type { RetryBudget } from '../routing/retry-budget.ts'
+import type { RouteCandidate } from '../routing/candidate.ts'
 import type { RouteTable } from '../routing/route-table.ts'
 import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
-import type { BatchStore } from '../stores/batch-store.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
-import type { FileStore } from '../stores/file-store.ts'
+import type { BatchStore, FileStore } from '../stores/file-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { Ledger } from '../stores/ledger.ts'
 import type { Authenticate, BillingMode } from '../stores/principal.ts'
-import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
+import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
 import type { Retention } from '../stores/retention.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
 import type { StoredBounds } from '../stores/stored-bounds.ts'
-import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { NameResolver } from '../transport/name-resolver.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { UsageRecorder } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Disconnects } from './abort-scope.ts'
-import type { AccountPlans } from './account-plans.ts'
 import type { AnswerCache } from './cache/answer-cache.ts'
 import type { Observers } from './call-observation.ts'
-import type { ConfigurationWarnings } from './configuration-warnings.ts'
+import type { Candidate, Reserved } from './call-record.ts'
 import type { Deadlines } from './deadlines.ts'
-import type { EndpointTable } from './endpoint-table.ts'
-import type { FetchedBytes } from './fetched-bytes.ts'
-import type { LimitSet } from './limit-set.ts'
+import type { FetchedBytes, ImageFetcher } from './fetched-media.ts'
+import type { ConfigurationWarnings, RetirementNotices } from './notices.ts'
 import type { PrincipalFaults } from './principal-faults.ts'
-import type { RetirementNotices } from './retirement-notices.ts'
-import type { SettlementRetries } from './settlement-retries.ts'
+import type { RetryBudget } from './retry-budget.ts'
 import type { SilenceWatch } from './silence-watch.ts'
-import type { StateMakers } from './state-makers.ts'
-import type { StoreOutage } from './store-outage.ts'
+import type { SettlementRetries, StoreOutage } from './store-health.ts'
 import type { TokenSizes } from './token-sizes.ts'
 
 /** Timeouts for vendors, in milliseconds. */
@@ -252,4 +254,167 @@ export function reportFault(
   if (STORE_PLACES.test(where)) context.storeOutage.failed(error, line)
   else line()
   emit(context, { type: 'internal-error', requestId, where, error })
+}
+
+/** All endpoints of one gateway, by path and by id. */
+export class EndpointTable {
+  /** Endpoints in the given order. */
+  readonly all: readonly Endpoint[]
+  readonly #byPath: ReadonlyMap<string, Endpoint>
+  readonly #withTasks: ReadonlyMap<string, Endpoint>
+  /** Endpoints that store their answers. */
+  readonly keepingAnswers: readonly Endpoint[]
+  /** Endpoints whose own API has batches. */
+  readonly withInlineBatches: readonly Endpoint[]
+
+  /** @throws TypeError for two endpoints of one path, and without any endpoint. */
+  constructor(endpoints: readonly Endpoint[]) {
+    if (endpoints.length === 0) throw new TypeError('a gateway needs an endpoint')
+    this.all = endpoints
+    this.#byPath = new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
+    this.#withTasks = new Map(
+      endpoints.filter(({ task }) => task !== undefined).map((endpoint) => [endpoint.id, endpoint]),
+    )
+    this.keepingAnswers = endpoints.filter(({ kept }) => kept !== undefined)
+    this.withInlineBatches = endpoints.filter(({ inlineBatches }) => inlineBatches !== undefined)
+    if (this.#byPath.size < endpoints.length) throw new TypeError('two endpoints have the same path')
+  }
+
+  /** Returns the endpoint of a path. */
+  at(path: string): Endpoint | undefined {
+    return this.#byPath.get(path)
+  }
+
+  /** Endpoints whose answers are tasks. */
+  get withTasks(): Iterable<Endpoint> {
+    return this.#withTasks.values()
+  }
+
+  /** Returns the endpoint of a task by the endpoint id of the task. */
+  taskEndpoint(id: string): Endpoint | undefined {
+    return this.#withTasks.get(id)
+  }
+
+  /** Returns the endpoint with deferred answers, given its id. */
+  deferring(id: string): Endpoint | undefined {
+    return this.all.find((endpoint) => endpoint.id === id && endpoint.deferral !== undefined)
+  }
+
+  /** Returns the error dialect for a path without an endpoint: that of the endpoint above it, or of the caller's client. */
+  errorsAt(path: string, caller?: Pick<GatewayRequest, 'header'>): ErrorDialect {
+    let nearest = this.#byPath.get(path)
+    for (const endpoint of this.all) {
+      if (path.startsWith(`${endpoint.path}/`) && endpoint.path.length > (nearest?.path.length ?? 0)) nearest = endpoint
+    }
+    nearest ??= this.all.find(({ errors }) => isFromClientOf(errors, caller))
+    return (nearest ?? this.all[0]!).errors
+  }
+
+  /** Returns how the client of a request reads files, or `undefined` if its API has no files of its own. */
+  filesFor(caller: Pick<GatewayRequest, 'header'>): FileDialect | undefined {
+    return this.all.find(({ errors, files }) => files !== undefined && isFromClientOf(errors, caller))?.files
+  }
+}
+
+function isFromClientOf({ clientHeader }: ErrorDialect, caller: Pick<GatewayRequest, 'header'> | undefined): boolean {
+  return clientHeader !== undefined && caller?.header(clientHeader) !== undefined
+}
+
+/** Maximum number of remembered states, of a few hundred bytes each. */
+const MAX_STATES = 20_000
+
+/**
+ * Remembers which credential created state that callers carry and that only this credential can read, such as encrypted
+ * reasoning. Only the newest states, in the memory of the process: in another process the vendor decides.
+ */
+export class StateMakers {
+  readonly #makers = new Map<string, Pick<Candidate, 'credentialId'>>()
+
+  /** Notes the state that an answer carries. Does nothing for vendors with one key. */
+  note({ endpoint }: Reserved, { vendor, credentialId }: Candidate, answer: Readonly<Record<string, unknown>>): void {
+    if (!this.isNeeded(endpoint, vendor)) return
+    for (const state of endpoint.carried?.inAnswer(answer) ?? []) this.#makers.set(digestOf(state), { credentialId })
+    for (const oldest of this.#makers.keys()) {
+      if (this.#makers.size <= MAX_STATES) return
+      this.#makers.delete(oldest)
+    }
+  }
+
+  /** Whether answers of the endpoint at the vendor can carry state that another key of the vendor cannot read. */
+  isNeeded({ carried }: Reserved['endpoint'], { apiKeys }: Candidate['vendor']): boolean {
+    return carried !== undefined && apiKeys.length > 1
+  }
+
+  /**
+   * Returns the candidates without other keys of the vendor whose key created the state in the request. Another key would reject
+   * it, so it is not tried even if the first one fails. Returns all of them if that key is unknown or not configured.
+   */
+  able({ endpoint, body }: Reserved, candidates: readonly RouteCandidate[]): readonly RouteCandidate[] {
+    if (candidates.length < 2 || this.#makers.size === 0) return candidates
+    const state = endpoint.carried?.inRequest(body)
+    const maker = state === undefined ? undefined : this.#makers.get(digestOf(state))
+    const own = candidates.find(({ credentialId }) => credentialId === maker?.credentialId)
+    if (own === undefined) return candidates
+    return candidates.filter(
+      ({ vendor, credentialId }) => vendor.id !== own.vendor.id || credentialId === own.credentialId,
+    )
+  }
+}
+
+function digestOf(state: string): string {
+  return createHash('sha256').update(state).digest('base64url').slice(0, 22)
+}
+
+/** Limits by owner. */
+export interface LimitSet {
+  readonly perKey: RateLimits
+  /** Limits of all keys of an account together. */
+  readonly perAccount: RateLimits
+  /** Limits of each end user of an account, whatever the key. */
+  readonly perEndUser: RateLimits
+}
+
+/** Returns limits with defaults for omitted members. */
+export function withDefaults(own: RateLimits, defaults: RateLimits): RateLimits {
+  return {
+    requestsPerMinute: own.requestsPerMinute ?? defaults.requestsPerMinute,
+    tokensPerMinute: own.tokensPerMinute ?? defaults.tokensPerMinute,
+    concurrency: own.concurrency ?? defaults.concurrency,
+  }
+}
+
+/** Lifetime of a cached plan. */
+const CACHE_MS = 5_000
+const MAX_CACHED = 10_000
+
+/** Plans of accounts for principals that the host created, because the gateway has not read these accounts itself. */
+export class AccountPlans {
+  readonly #ledger: Pick<Ledger, 'account'>
+  readonly #clock: Clock
+  /** Plans by account; null if the account has none. */
+  readonly #cache = new RecentMap<string | null>(MAX_CACHED)
+
+  constructor(ledger: Pick<Ledger, 'account'>, clock: Clock) {
+    this.#ledger = ledger
+    this.#clock = clock
+  }
+
+  /**
+   * Returns the plan of an account, or `undefined` if it has none or does not exist.
+   * @throws GatewayError `store_unavailable`.
+   */
+  planOf(accountId: string): MaybePromise<string | undefined> {
+    const plan = this.#cache.get(accountId, this.#clock.now())
+    return plan === undefined ? this.#lookUp(accountId) : (plan ?? undefined)
+  }
+
+  async #lookUp(accountId: string): Promise<string | undefined> {
+    try {
+      const plan = (await this.#ledger.account(accountId))?.plan
+      this.#cache.set(accountId, plan ?? null, this.#clock.now(), CACHE_MS)
+      return plan
+    } catch (cause) {
+      throw new GatewayError('store_unavailable', { cause })
+    }
+  }
 }

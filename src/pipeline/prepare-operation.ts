@@ -1,17 +1,26 @@
+import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../catalog/model.ts'
+import { endOfTurn, isLargeBody } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
-import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
+import { isJsonObject, parseVendorJson } from '../core/json.ts'
+import { isPending } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
-import type { Operation, VendorCall } from '../endpoints/operation.ts'
-import type { VendorFailure } from '../endpoints/stream-transform.ts'
+import type { CallerUrl } from '../endpoints/endpoint.ts'
+import type { AnswerBody, ChunkedAnswer, Operation, VendorCall, WireRequest } from '../endpoints/operation.ts'
+import type { StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 import { withOwnObjects } from '../endpoints/vendor-objects.ts'
+import type { HookWire, WireResult } from '../hooks/hook.ts'
+import type { CompiledHook } from '../hooks/hook-table.ts'
+import { asBuffer } from '../wire/chunks.ts'
+import { editMembers } from '../wire/json-edits.ts'
 import type { Candidate, Reserved } from './call-record.ts'
+import { endUserOf } from './end-user.ts'
+import { promptCachingOf } from './estimate.ts'
+import { carriesCredential, checkedResult, hookFailed } from './hooks/hook-facts.ts'
+import { HEADER_NAME, HEADER_VALUE } from './hooks/request-hooks.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { billedUsage, quotedCost } from './pricing.ts'
-import { promptCachingOf } from './prompt-caching.ts'
-import { withRemoteMedia } from './remote-media.ts'
-import { withEndUser, withWireHooks } from './wire-hooks.ts'
 
 /**
  * Prepares a request for a candidate.
@@ -148,5 +157,227 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.stateSecret = context.keptAnswers.stateSecret
     this.promptCaching = promptCachingOf(context, call, candidate)
     this.reportProblem = problemReporter(context, call.requestId, candidate.vendor.id)
+  }
+}
+
+/** Maximum per request: fetched media, their total bytes, and concurrent fetches. */
+const MAX_FETCHED = 20
+const MAX_FETCHED_BYTES = 32 * 1024 * 1024
+const MAX_PARALLEL_FETCHES = 4
+
+/**
+ * Returns the body of a request for a vendor that accepts only bytes, with remote media replaced by data URLs. Returns the same
+ * body, and no promise, if there is nothing to fetch.
+ * @throws GatewayError `invalid_request` with the address if it cannot be fetched or is not allowed, or if there are too many of
+ *   them; `rate_limited` and `overloaded` if there is no room for their bytes.
+ */
+function withRemoteMedia(
+  context: PipelineContext,
+  call: Reserved,
+  { vendor, model }: Candidate,
+): Reserved['body'] | Promise<Reserved['body']> {
+  const { endpoint, body } = call
+  const media = endpoint.remoteMedia?.(body, vendor, model)
+  if (media === undefined) return body
+  const tooMany = media.urls[MAX_FETCHED]
+  if (tooMany !== undefined) throw refused(tooMany.param, `at most ${MAX_FETCHED} images may be URLs for this model`)
+  return fetchAll(context, call, media.urls).then((dataUrls) => media.inline(dataUrls))
+}
+
+/**
+ * Returns data URLs in the order of the addresses. A few are fetched concurrently. The first failure ends the others, and so does
+ * the end of the request or the disconnect of its caller. Bytes count while they arrive, until the answer begins.
+ */
+async function fetchAll(context: PipelineContext, call: Reserved, addresses: readonly CallerUrl[]): Promise<string[]> {
+  const { accountId } = call.principal
+  const control = new AbortController()
+  const claim = context.fetchedBytes.claim(accountId)
+  const fetches = { isUnsent: true, abort: () => control.abort(new GatewayError('client_closed_request')) }
+  const dataUrls: string[] = new Array(addresses.length)
+  let next = 0
+  let byteLength = 0
+  const work = async (): Promise<void> => {
+    while (next < addresses.length) {
+      const index = next++
+      const { url, param } = addresses[index]!
+      const onBytes = (bytes: number): void => {
+        byteLength += bytes
+        if (byteLength > MAX_FETCHED_BYTES)
+          throw refused(param, `the images of a request may have ${MAX_FETCHED_BYTES} bytes together`)
+        claim.add(bytes)
+      }
+      const fetched = await context.fetchImage(url, { accountId, signal: control.signal, onBytes })
+      control.signal.throwIfAborted()
+      if ('reason' in fetched) throw refused(param, fetched.reason, fetched.isBusy)
+      dataUrls[index] = `data:${fetched.mediaType};base64,${Buffer.from(fetched.bytes).toString('base64')}`
+    }
+  }
+  const release = (): void => {
+    fetches.abort()
+    claim.release()
+  }
+  const aborted = new Promise<never>((_, reject) => {
+    control.signal.addEventListener('abort', () => reject(control.signal.reason))
+  })
+  if (!call.calls.add(fetches)) throw new GatewayError('client_closed_request')
+  call.calls.holds(release)
+  try {
+    await Promise.race([Promise.all(Array.from({ length: MAX_PARALLEL_FETCHES }, work)), aborted])
+    return dataUrls
+  } catch (error) {
+    release()
+    throw error
+  } finally {
+    call.calls.delete(fetches)
+  }
+}
+
+function refused(param: string, reason: string, isBusy = false): GatewayError {
+  const details = { message: `${param}: ${reason}`, param }
+  return isBusy
+    ? new GatewayError('rate_limited', { ...details, retryAfterSeconds: 1 })
+    : new GatewayError('invalid_request', details)
+}
+
+/** Headers that belong to the connection, or frame the body. */
+const FRAMING_HEADER =
+  /^(?:host|connection|content-length|content-type|content-encoding|transfer-encoding|expect|upgrade|te)$/i
+
+/** Members that determine the call and how the answer is read. */
+const FIXED_MEMBERS: ReadonlySet<string> = new Set(['model', 'stream'])
+
+/**
+ * Lets hooks add to the requests of an operation, before they are signed and sent.
+ * @throws GatewayError `hook_failed`.
+ */
+function withWireHooks(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: Candidate,
+  operation: Operation,
+  hooks: readonly CompiledHook[],
+): Operation {
+  const requests = operation.requests.map((request) => {
+    let changed = request
+    for (const hook of hooks) changed = wired(context, call, candidate, changed, hook)
+    return changed
+  })
+  return requests.every((request, index) => request === operation.requests[index])
+    ? operation
+    : new WiredOperation(operation, requests)
+}
+
+/** Adds the end user to the requests of an operation, if the vendor's options say so. */
+function withEndUser(call: Reserved, { vendor }: Candidate, operation: Operation): Operation {
+  const { endUserMembers } = vendor
+  if (endUserMembers === undefined) return operation
+  const { principal, body } = call
+  const who = { accountId: principal.accountId, endUser: endUserOf(principal, body), request: body }
+  const requests = operation.requests.map((request) => {
+    const members = endUserMembers(request.path, who)
+    return members === undefined ? request : { ...request, body: withMembers(request.body, members) }
+  })
+  return new WiredOperation(operation, requests)
+}
+
+function wired(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: Candidate,
+  request: WireRequest,
+  hook: CompiledHook,
+): WireRequest {
+  let fault: 'threw' | 'unusable-result' = 'threw'
+  try {
+    const returned = hook.hook.wire?.(visible(call, candidate, request))
+    fault = 'unusable-result'
+    if (isPending(returned)) throw new TypeError('the point wire is synchronous')
+    const result = checkedResult<WireResult>(returned, ['headers', 'members'])
+    if (result === undefined) return request
+    const headers = withHeaders(request.headers, result.headers, candidate.apiKey)
+    return { ...request, headers, body: withMembers(request.body, result.members) }
+  } catch (error) {
+    const failure = hookFailed(context, call, candidate.model.id, { hook, point: 'wire', fault, error })
+    if (failure !== undefined) throw failure
+    return request
+  }
+}
+
+/** Returns the part of a request to a vendor that a hook may see, without credentials. */
+function visible(call: Reserved, { model, vendor, apiKey }: Candidate, request: WireRequest): HookWire {
+  const headers: Record<string, string> = {}
+  for (let index = 0; index + 1 < request.headers.length; index += 2) {
+    const name = request.headers[index]!.toLowerCase()
+    const value = request.headers[index + 1]!
+    if (!isSecret(name, value, apiKey)) headers[name] = value
+  }
+  const { requestId, endpoint, principal } = call
+  const path = apiKey === '' ? request.path : request.path.replaceAll(apiKey, '[key]')
+  return { requestId, endpoint: endpoint.id, model: model.id, vendor: vendor.id, principal, headers, path }
+}
+
+function isSecret(name: string, value: string, apiKey: string): boolean {
+  return carriesCredential(name) || (apiKey !== '' && value.includes(apiKey))
+}
+
+function withHeaders(headers: readonly string[], added: unknown, apiKey: string): readonly string[] {
+  if (added === undefined) return headers
+  if (!isJsonObject(added)) throw new TypeError('headers must be an object')
+  const changed = [...headers]
+  for (const [name, value] of Object.entries(added)) {
+    if (!HEADER_NAME.test(name) || typeof value !== 'string' || !HEADER_VALUE.test(value))
+      throw new TypeError(`the header ${JSON.stringify(name)} cannot be sent`)
+    const at = changed.findIndex((known, index) => index % 2 === 0 && known.toLowerCase() === name.toLowerCase())
+    const isOfVendor = at !== -1 && isSecret(name, changed[at + 1]!, apiKey)
+    if (FRAMING_HEADER.test(name) || carriesCredential(name) || isOfVendor)
+      throw new TypeError(`the header ${JSON.stringify(name)} cannot be set by a hook`)
+    if (at === -1) changed.push(name, value)
+    else changed[at + 1] = value
+  }
+  return changed
+}
+
+function withMembers(body: WireRequest['body'], members: unknown): WireRequest['body'] {
+  if (members === undefined) return body
+  if (!isJsonObject(members)) throw new TypeError('members must be an object')
+  const names = Object.keys(members)
+  const fixed = names.find((name) => FIXED_MEMBERS.has(name))
+  if (fixed !== undefined) throw new TypeError(`the member ${JSON.stringify(fixed)} cannot be set by a hook`)
+  if (names.length === 0) return body
+  if (Array.isArray(body)) throw new TypeError('members can be added to JSON bodies only, and this one is a form')
+  const text = asBuffer(typeof body === 'string' ? Buffer.from(body) : (body as Uint8Array))
+  const edits = editMembers(text, new Map(names.map((name) => [name, JSON.stringify(members[name])])))
+  if (edits !== undefined) return edits.apply(text)
+  const value = parseVendorJson(text.toString('utf8'))
+  if (!isJsonObject(value)) throw new TypeError('members can be added to JSON objects only')
+  return JSON.stringify({ ...value, ...members })
+}
+
+/** Operation with changed requests. A class, like every object that lives as long as a vendor takes to answer. */
+class WiredOperation implements Operation {
+  readonly requests: readonly WireRequest[]
+  readonly reasonsUnseen: boolean
+  readonly #operation: Operation
+
+  constructor(operation: Operation, requests: readonly WireRequest[]) {
+    this.#operation = operation
+    this.requests = requests
+    this.reasonsUnseen = operation.reasonsUnseen === true
+  }
+
+  whole(answers: readonly ChunkedAnswer[]): AnswerBody | undefined {
+    return this.#operation.whole(answers)
+  }
+
+  stream(): StreamTransform {
+    return this.#operation.stream()
+  }
+
+  partialUsage(answers: readonly (ChunkedAnswer | undefined)[]): Usage | undefined {
+    return this.#operation.partialUsage?.(answers)
+  }
+
+  cutBytes(chunks: readonly Uint8Array[]): number | undefined {
+    return this.#operation.cutBytes?.(chunks)
   }
 }

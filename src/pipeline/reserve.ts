@@ -2,14 +2,16 @@ import { Buffer } from 'node:buffer'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
+import { findKey } from '../stores/api-keys.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
-import { furtherHoldId, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
-import type { Principal } from '../stores/principal.ts'
+import { furtherHoldId, lesserOf, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
+import type { Principal, SpendingCap } from '../stores/principal.ts'
+import { type SpendingCounts, spendingAt, spendingPeriod, spentOf } from '../stores/spending.ts'
 import type { Creation } from '../stores/stored-bounds.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Admitted, Reserved } from './call-record.ts'
-import { freeMoneyOf } from './free-money.ts'
-import { claimKey, createWithinBounds, replayOf } from './idempotency-key.ts'
+import { settleLater } from './charge.ts'
+import { claimKey, createWithinBounds, replayOf } from './idempotent-request.ts'
 import {
   type BoundedRequest,
   boundedAmounts,
@@ -20,7 +22,6 @@ import {
 } from './output-bound.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type PricedRequest, priceRequest } from './pricing.ts'
-import { settleLater } from './settle.ts'
 
 /** Outcome of reserving: either money is reserved, or the same request was answered before. */
 export type ReserveOutcome = Reserved | StoredReplay
@@ -372,4 +373,37 @@ function claim(
 function capsOf({ accountSpendingCap, keySpendingCap }: Principal): Reservation['caps'] {
   if (accountSpendingCap === undefined && keySpendingCap === undefined) return undefined
   return { account: accountSpendingCap, key: keySpendingCap }
+}
+
+/**
+ * Returns the maximum cost of one more call, in nano-dollars: the least of the balance (or the rest of a credit limit) and the
+ * rest of every cap of the account and the key. Returns `undefined` if nothing limits it. Open holds count as spent.
+ * @throws GatewayError `store_unavailable` if the store fails.
+ */
+export async function freeMoneyOf(
+  { store, billing, clock }: PipelineContext,
+  { accountId, keyId, accountSpendingCap, keySpendingCap }: Principal,
+): Promise<bigint | undefined> {
+  try {
+    const [account, spending, key] = await Promise.all([
+      store.ledger.account(accountId),
+      store.ledger.spending(accountId, [keyId]),
+      findKey(store.keys, keyId),
+    ])
+    if (account === undefined) return 0n
+    const { balance, owed, creditHeld, creditLimit } = account
+    const isMetered = (account.billing ?? billing) === 'metered'
+    let free = isMetered ? creditLimit && creditLimit + balance - owed - creditHeld : balance
+    const period = spendingPeriod(clock.now())
+    const limit = (cap: SpendingCap | undefined, counts: SpendingCounts | undefined): void => {
+      if (cap === undefined) return
+      const rest = cap.amount - (counts === undefined ? 0n : spentOf(spendingAt(counts, period), cap.period))
+      free = free === undefined ? rest : lesserOf(free, rest)
+    }
+    for (const cap of [account.spendingCap, accountSpendingCap]) limit(cap, spending?.account)
+    for (const cap of [key?.spendingCap, keySpendingCap]) limit(cap, spending?.keys[0])
+    return free === undefined || free > 0n ? free : 0n
+  } catch (cause) {
+    throw new GatewayError('store_unavailable', { cause })
+  }
 }

@@ -1,10 +1,13 @@
-import type { GatewayError } from '../core/errors.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
 import { type ErrorDialect, retryAfterOf } from '../endpoints/error-dialect.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import type { Principal } from '../stores/principal.ts'
 import type { BucketState } from '../stores/rate-limiter.ts'
-import type { Admission, Admitted, Candidate, Parsed } from './call-record.ts'
+import type { Admission, Admitted, Candidate, Parsed, Reserved } from './call-record.ts'
+import { limitsOf } from './limits.ts'
+import { emitTo, type PipelineContext } from './pipeline-context.ts'
 
 /** Sends a whole answer. For `mayFree` see {@link ByteSink.write}. */
 export function respondWhole(
@@ -242,4 +245,36 @@ export function formatDuration(milliseconds: number): string {
   if (seconds < 60) return `${seconds}s`
   const whole = Math.ceil(seconds)
   return `${Math.floor(whole / 60)}m${whole % 60}s`
+}
+
+/** Emits `request-started`, once. */
+export function announce(context: PipelineContext, reserved: Reserved): void {
+  if (context.onEvent === undefined || reserved.isAnnounced) return
+  reserved.announced()
+  // Observers are notified separately.
+  emitTo(context.onEvent, context.logger, {
+    type: 'request-started',
+    requestId: reserved.requestId,
+    endpoint: reserved.endpoint.id,
+    accountId: reserved.principal.accountId,
+    keyId: reserved.principal.keyId,
+    model: reserved.chain[0]?.id ?? reserved.body.model,
+  })
+}
+
+/** Number of requests about tasks and stored answers per request of the key's limit. */
+const READINGS_PER_REQUEST = 10
+
+/**
+ * Counts a request about tasks or stored answers. These have their own bucket with ten times the key's requests per minute:
+ * polling does not use generation quota, but is still limited. Unlimited for keys without a request limit.
+ * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
+ */
+export async function countReading(context: PipelineContext, principal: Principal): Promise<void> {
+  const { keyId } = principal
+  const { requestsPerMinute } = (await limitsOf(context, principal)).perKey
+  if (requestsPerMinute === undefined) return
+  const take = { bucket: `tasks:${keyId}`, amount: 1, perMinute: requestsPerMinute * READINGS_PER_REQUEST }
+  const decision = await context.rateLimiter.take([take], context.clock.now())
+  if (!decision.allowed) throw new GatewayError('rate_limited', { retryAfterSeconds: decision.retryAfterMs / 1000 })
 }

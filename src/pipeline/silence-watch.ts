@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../core/clock.ts'
-import { TransientMap } from '../core/transient-map.ts'
+import { TransientMap } from '../core/maps.ts'
 import type { Transport } from '../transport/transport.ts'
 
 /** Time between two checks of all calls for bytes of their vendors, in milliseconds. */

@@ -2,18 +2,21 @@ import { Buffer } from 'node:buffer'
 import type { Credential } from '../core/credential.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
-import type { Endpoint, KeptAnswers } from '../endpoints/endpoint.ts'
-import type { VendorKey } from '../routing/vendor-key.ts'
+import type { AnswerAccess, Endpoint, KeptAnswers } from '../endpoints/endpoint.ts'
+import type { AnswerIds } from '../endpoints/stream-transform.ts'
+import type { VendorKey } from '../routing/candidate.ts'
 import type { Principal } from '../stores/principal.ts'
+import type { InteractionRecord } from '../stores/response-cache.ts'
 import type { StoredResponse } from '../stores/response-store.ts'
 import type { TransportRequest } from '../transport/transport.ts'
+import { checkEndpointScope } from './authenticate.ts'
 import { BufferedCall } from './buffered-call.ts'
-import { checkEndpointScope } from './caller-rights.ts'
-import { countReading } from './count-reading.ts'
-import { answerAccess } from './kept-answers.ts'
-import type { PipelineContext } from './pipeline-context.ts'
-import { EVENT_STREAM, respondJson, respondWhole } from './respond.ts'
-import { headersAt, pathAt, withCredential } from './vendor-address.ts'
+import type { Candidate, Parsed, Reserved } from './call-record.ts'
+import { measureInput } from './estimate.ts'
+import { checkCallerUrls } from './parse.ts'
+import { type PipelineContext, reportFault } from './pipeline-context.ts'
+import { countReading, EVENT_STREAM, respondJson, respondWhole } from './respond.ts'
+import { headersAt, pathAt, withCredential } from './vendor-access.ts'
 
 /** Format of an id in a path, of the gateway or a vendor. Other ids are unknown without a store lookup. */
 const ANSWER_ID = /^[A-Za-z0-9_-]{1,200}$/
@@ -138,4 +141,151 @@ async function credentialOf({ credentials }: VendorKey): Promise<Credential | un
   } catch (cause) {
     throw new GatewayError('upstream_unavailable', { cause })
   }
+}
+
+/** Returns the access to an account's stored answers. */
+export function answerAccess(context: PipelineContext, { accountId }: Principal): AnswerAccess {
+  const { keeps, retentionMs } = context.keptAnswers
+  const { responses: store, conversations } = context.store
+  const newId = (prefix: string): string => context.ids.next(prefix)
+  const bounds = context.storedBounds
+  return { store, conversations, bounds, accountId, nowMs: context.clock.now(), keeps, retentionMs, newId }
+}
+
+/**
+ * Replaces the references of a request by their content, so that its estimate and hold cover everything. Only the owner's answers
+ * are found: foreign, unknown and expired ids cause the same error.
+ * @throws GatewayError `invalid_request` that names the reference, or an address in its content; `store_unavailable`.
+ */
+export async function recall(context: PipelineContext, parsed: Parsed): Promise<void> {
+  const { kept } = parsed.endpoint
+  if (kept === undefined) return
+  const { body, bytes, principal } = parsed
+  const freshId = parsed.answerId ?? context.ids.next(kept.idPrefix)
+  let recalled: Awaited<ReturnType<typeof kept.recall>>
+  try {
+    recalled = await kept.recall(body, answerAccess(context, principal))
+  } catch (cause) {
+    throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+  }
+  const { request, bound, turn, ownIds } = recalled
+  const written = recalled.original && { request: recalled.original, makers: recalled.makers }
+  const original = written && { ...written, bytes: written.request === body ? bytes : undefined }
+  parsed.continues({ previous: bound, isStored: turn !== undefined, freshId, recalled: { original, turn, ownIds } })
+  if (request === body) return
+  // Items of a conversation may have been added without a request.
+  checkCallerUrls(context, parsed.endpoint.callerUrls?.(request), parsed.chain)
+  // The model also reads the history.
+  const text = Buffer.from(JSON.stringify(request))
+  parsed.recalled(request, measureInput(parsed.endpoint, { body: request, bytes: text }))
+}
+
+/**
+ * Stores an answer before its owner gets its end, so that an immediate follow-up finds it. Never fails, because a store failure
+ * must not withhold an answer. The host then gets an `internal-error` event, and the answer cannot be continued.
+ */
+export async function keepAnswer(
+  context: PipelineContext,
+  reserved: Reserved,
+  candidate: Candidate,
+  response: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const turn = keptTurn(context, reserved, candidate, response)
+  if (turn === undefined) return
+  try {
+    await context.store.responses.save(turn)
+  } catch (error) {
+    reportFault(context, reserved.requestId, 'responses', error)
+  }
+}
+
+/** Returns the stored form of an answer, or `undefined` if it is not stored. */
+export function keptTurn(
+  context: PipelineContext,
+  reserved: Reserved,
+  candidate: Candidate,
+  response: Readonly<Record<string, unknown>>,
+): StoredResponse | undefined {
+  const { endpoint, continued, principal, body } = reserved
+  const turn = continued?.recalled?.turn
+  const { id } = response
+  if (endpoint.kept === undefined || turn === undefined || typeof id !== 'string') return undefined
+  const nowMs = context.clock.now()
+  return {
+    ...turn,
+    id,
+    accountId: principal.accountId,
+    vendor: candidate.vendor.id,
+    credentialId: candidate.credentialId,
+    upstreamId: endpoint.kept.isKeptAtVendor(body, candidate.vendor) ? id : undefined,
+    model: candidate.model.id,
+    response,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + context.keptAnswers.retentionMs,
+  }
+}
+
+/**
+ * Finds the stored answer that a request continues. Only its owner can find it: foreign, unknown and expired ids cause the same
+ * error.
+ * @throws GatewayError `interaction_not_found`, in the endpoint's wording, or `store_unavailable` if ownership cannot be checked.
+ */
+export async function findContinued(context: PipelineContext, parsed: Parsed): Promise<Parsed> {
+  const { continuation } = parsed.endpoint
+  const asked = continuation?.of(parsed.body)
+  if (continuation === undefined || asked === undefined) return parsed
+  const { previousId, isStored } = asked
+  const freshId = context.ids.next(continuation.idPrefix)
+  if (previousId === undefined) return parsed.continues({ previous: undefined, isStored, freshId })
+  let previous: InteractionRecord | undefined
+  try {
+    const store = continuation.store(context.store)
+    previous = await store.find(parsed.principal.accountId, previousId, context.clock.now())
+  } catch (cause) {
+    throw new GatewayError('store_unavailable', { cause })
+  }
+  if (previous === undefined) throw notFound(parsed)
+  return parsed.continues({ previous, isStored, freshId })
+}
+
+/** The same error as for an id that never existed. */
+export function notFound({ endpoint: { continuation } }: Parsed): GatewayError {
+  return continuation?.notFound?.() ?? new GatewayError('interaction_not_found', { param: continuation?.param })
+}
+
+/**
+ * Stores the owner of an answer before the owner gets its id, so that the owner can continue it. Never fails, because a store
+ * failure must not withhold an answer. The host then gets an `internal-error` event, and the answer cannot be continued.
+ */
+export async function saveContinuation(
+  context: PipelineContext,
+  reserved: Reserved,
+  candidate: Candidate,
+  answerIds: AnswerIds,
+): Promise<void> {
+  const { endpoint, continued, principal, requestId } = reserved
+  if (continued?.isStored !== true || endpoint.continuation === undefined) return
+  const { retentionMs, store } = endpoint.continuation
+  const nowMs = context.clock.now()
+  try {
+    await store(context.store).save({
+      id: answerIds.id,
+      accountId: principal.accountId,
+      vendor: candidate.vendor.id,
+      credentialId: candidate.credentialId,
+      upstreamId: answerIds.upstreamId,
+      model: candidate.model.id,
+      createdAtMs: nowMs,
+      expiresAtMs: nowMs + retentionMs[principal.tier],
+    })
+  } catch (error) {
+    reportFault(context, requestId, 'interactions', error)
+  }
+}
+
+/** Whether this candidate may continue the conversation. Its vendor stores the history for only one credential. */
+export function canContinue({ continued }: Parsed, candidate: Candidate): boolean {
+  const previous = continued?.previous
+  if (previous === undefined || previous.credentialId === candidate.credentialId) return true
+  return continued?.recalled !== undefined && previous.vendor !== candidate.vendor.id
 }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 import type { GatewayError } from '../core/errors.ts'
-import { freeMemory } from '../core/free-memory.ts'
+import { freeMemory } from '../core/memory-use.ts'
 import type { ChunkedAnswer } from '../endpoints/operation.ts'
 import type { IncrementalEncoder, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 import type {
@@ -10,10 +10,9 @@ import type {
   TransportHandler,
   TransportRequest,
 } from '../transport/transport.ts'
+import { joinChunks } from '../wire/chunks.ts'
 import { firstHeader, type HeaderMap, mediaType, NO_HEADERS, requestIdOf } from '../wire/headers.ts'
-import { joinChunks } from '../wire/join-chunks.ts'
 import type { VendorActivity } from './silence-watch.ts'
-import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
 /** Maximum time that headers wait for a first content. Then they are sent, with a comment if there is nothing else. */
 export const MAX_HOLD_BACK_MS = 15_000
@@ -404,4 +403,23 @@ export class StreamCall implements TransportHandler {
     this.#resolveOpening(opening)
     this.#resolveOpening = undefined
   }
+}
+
+/** Calls that wait to resume reading. */
+const waiting: (() => void)[] = []
+
+/**
+ * Resumes CPU-bound calls one after another, one in each turn of the event loop, so that everything else in the process
+ * runs in between.
+ * @param resume Resumes reading; called once, never before this function has returned.
+ */
+function yieldToEventLoop(resume: () => void): void {
+  waiting.push(resume)
+  if (waiting.length === 1) setImmediate(nextTurn)
+}
+
+function nextTurn(): void {
+  const resume = waiting.shift()
+  if (waiting.length > 0) setImmediate(nextTurn)
+  resume?.()
 }

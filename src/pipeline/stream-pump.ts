@@ -5,6 +5,7 @@ import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { SSE_COMMENT } from '../wire/sse.ts'
 import type { AbortScope } from './abort-scope.ts'
+import { StreamRecording } from './cache/cache-plan.ts'
 import type { Reserved } from './call-record.ts'
 import {
   type AttemptFailure,
@@ -13,13 +14,12 @@ import {
   unusableResponse,
   withBillOf,
 } from './error-classification.ts'
-import { chargesBroken, failedAttempt, failedUsage } from './failed-usage.ts'
+import { abandonedPictures, cutUsage, estimatedUsage, innerImagesUsage } from './estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
-import { StreamRecording } from './stream-recording.ts'
-import { abandonedPictures, cutUsage, estimatedUsage, innerImagesUsage } from './usage-estimate.ts'
-import { withoutSecrets } from './vendor-credential.ts'
+import { chargesBroken, failedAttempt, failedUsage } from './usage-after-failure.ts'
+import { withoutSecrets } from './vendor-access.ts'
 import { type CallEnding, refusedEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
 /** Silence after which a comment line is sent, because proxies on the way close idle connections. */

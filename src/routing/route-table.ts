@@ -1,11 +1,10 @@
+import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { CatalogModel, ModelRoute } from '../catalog/model.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Vendor } from '../vendors/vendor.ts'
-import { AdaptiveLimit } from './adaptive-limit.ts'
+import { AdaptiveLimit, credentialIdOf, type ProvidedCredentials, RouteCandidate, VendorKey } from './candidate.ts'
 import { CredentialCache } from './credential-cache.ts'
-import { hashOfText } from './rendezvous.ts'
-import { RouteCandidate } from './route-candidate.ts'
-import { credentialIdOf, type ProvidedCredentials, VendorKey } from './vendor-key.ts'
+import type { FallbackPolicy } from './routing-options.ts'
 
 /** Configured vendor with its keys. */
 export interface RoutedVendor {
@@ -161,4 +160,73 @@ function fits(
     if (value !== when[name]) return false
   }
   return true
+}
+
+/**
+ * Returns the catalog under the routing policy and the configured vendors. A model whose routes lead to vendors other than its own is
+ * served by the first of them with a key. Under the policy `never` no model has fallbacks, so no money is reserved for them.
+ */
+export function catalogForRoutes(
+  catalog: Catalog,
+  vendors: ReadonlyMap<string, Vendor>,
+  fallback: FallbackPolicy,
+): Catalog {
+  const { rows } = catalog
+  const fitted = rows.map((model) => {
+    const served = servedBy(model, vendors)
+    return fallback === 'never' && served.fallbacks.length > 0 ? { ...served, fallbacks: [] } : served
+  })
+  return fitted.every((model, index) => model === rows[index]) ? catalog : createCatalog(fitted, catalog.source)
+}
+
+function servedBy(model: CatalogModel, vendors: ReadonlyMap<string, Vendor>): CatalogModel {
+  const { routes } = model
+  if (routes === undefined) return model
+  const isConfigured = (vendorId: string): boolean => (vendors.get(vendorId)?.apiKeys.length ?? 0) > 0
+  const usable = routes.filter(({ vendor }) => isConfigured(vendor))
+  const first = usable[0] ?? routes[0]
+  const isRight = first === undefined || usable.some(({ vendor }) => vendor === model.vendor)
+  return isRight ? model : { ...model, vendor: first.vendor }
+}
+
+/** Entry that receives a share of the keys by weight. */
+export interface RendezvousEntry {
+  /** Stable identifier. */
+  readonly seed: number
+  /** Positive weight. */
+  readonly weight: number
+}
+
+/** Returns a 32-bit hash of a text (FNV-1a). Not for secrets. */
+function hashOfText(text: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+  return hash >>> 0
+}
+
+/**
+ * Picks the same entry for the same key as long as it is among the entries. If one is removed, only its keys move, and they
+ * spread over the others by weight (highest random weight hashing).
+ */
+export function pickByKey<Entry extends RendezvousEntry>(entries: readonly [Entry, ...Entry[]], key: string): Entry {
+  const hash = hashOfText(key)
+  let picked: Entry = entries[0]
+  let highest = Number.NEGATIVE_INFINITY
+  for (const entry of entries) {
+    const score = -entry.weight / Math.log(fractionOf(hash ^ entry.seed))
+    if (score > highest) {
+      highest = score
+      picked = entry
+    }
+  }
+  return picked
+}
+
+/** Maps a hash to the open interval from 0 to 1 (the finalizer of MurmurHash3). */
+function fractionOf(hash: number): number {
+  let mixed = hash
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  mixed ^= mixed >>> 16
+  return ((mixed >>> 0) + 0.5) / 2 ** 32
 }

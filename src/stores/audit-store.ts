@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import type { ListPlace } from './newest-first.ts'
+import type { ListPlace } from './resolution.ts'
 
 /** How long entries of the audit are kept, in milliseconds: 365 days. */
 export const AUDIT_RETENTION_MS = 365 * 24 * 60 * 60 * 1000

@@ -1,5 +1,5 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
-import type { SettingStore } from './setting-store.ts'
 
 /** How long the rows of a store are kept, in days; `Infinity`: indefinitely. */
 export interface RetentionDays extends Required<{ readonly [Kind in keyof UsageRetentionDays]: number }> {
@@ -77,4 +77,15 @@ export class Retention {
     }
     return days
   }
+}
+
+/** Numbers that apply to all processes of a store, by name. */
+export type Settings = Readonly<Record<string, number>>
+
+/** Settings that processes share. Names are at most 100 characters of ASCII. */
+export interface SettingStore {
+  /** Returns the settings that were written. */
+  read(): MaybePromise<Settings>
+  /** Writes all of the given settings or none, and keeps the others. A value may be `Infinity`, but not NaN. */
+  write(settings: Settings): MaybePromise<void>
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import { RecentMap } from '../core/maps.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import { RecentMap } from '../core/recent-map.ts'
 import type { GatewayStore } from './gateway-store.ts'
-import { STORED_KINDS, type StoredKind, type StoredUsage } from './stored-usage.ts'
+import { STORED_KINDS, type StoredKind, type StoredUsage } from './sql-rows.ts'
 
 /** Limits of each kind for one account. */
 export type AccountStorage = Readonly<Record<StoredKind, StoredUsage>>

@@ -1,6 +1,11 @@
 import type { Usage, UsageField } from '../core/usage.ts'
-import { LATENCY_BOUNDS_MS, LATENCY_BUCKETS } from '../usage/latency.ts'
-import { type AttemptRecord, storableText, type UsageRecord } from '../usage/usage-record.ts'
+import {
+  type AttemptRecord,
+  LATENCY_BOUNDS_MS,
+  LATENCY_BUCKETS,
+  storableText,
+  type UsageRecord,
+} from '../usage/usage-record.ts'
 import {
   DAY_MS,
   HOUR_MS,

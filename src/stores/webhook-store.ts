@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import type { NewestFirstQuery } from './newest-first.ts'
+import type { NewestFirstQuery } from './resolution.ts'
 
 /** Message to deliver. */
 export interface NewDelivery {

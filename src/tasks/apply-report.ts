@@ -2,7 +2,7 @@ import { formatDollars } from '../core/money.ts'
 import { type UnbilledUsage, type Usage, usedOf, withHookUnits } from '../core/usage.ts'
 import type { TaskReport } from '../endpoints/task.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
-import { frozenCharge } from './frozen-prices.ts'
+import { frozenCharge } from './new-task.ts'
 
 /** Number of consecutive reports that the vendor does not know a task after which the task expires. */
 const UNKNOWN_REPORTS_BELIEVED = 3

@@ -1,12 +1,36 @@
+import { Buffer } from 'node:buffer'
+import { createRate } from '../catalog/prices/rate.ts'
 import { isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
-import { type CallerWork, readRefusal } from '../pipeline/caller-rights.ts'
+import { GatewayError } from '../core/errors.ts'
+import { withHookUnits } from '../core/usage.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import { release } from '../pipeline/admission.ts'
+import { type CallerWork, readRefusal } from '../pipeline/authenticate.ts'
+import { type Admitted, CallRecord, type Hold, type Reserved } from '../pipeline/call-record.ts'
+import { settledUsage } from '../pipeline/charge.ts'
+import type { Completion } from '../pipeline/completion.ts'
+import { InnerCaller, innerRequest } from '../pipeline/idempotent-request.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { chargeFor } from '../pipeline/pricing.ts'
+import { runToEnd } from '../pipeline/serve.ts'
+import { keptTurn } from '../pipeline/stored-answers.ts'
+import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../pipeline/usage-after-failure.ts'
+import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
-import { endTask } from './apply-report.ts'
-import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
-import { DeferredRun, type RunOutcome } from './deferred-run.ts'
+import { endTask, type ReportOutcome } from './apply-report.ts'
 import { queuedReceipt } from './deferred-submission.ts'
-import { answeredLate, commit, POLLED_STATES, type WakeWebhooks } from './update-task.ts'
+import { frozenCharge } from './new-task.ts'
+import { runOrRetry, unsettled } from './submit-task.ts'
+import {
+  answeredLate,
+  chargedEnd,
+  commit,
+  DEFERRED_CREDENTIAL_ID,
+  type DeferredCharge,
+  isSameEnd,
+  POLLED_STATES,
+  type WakeWebhooks,
+} from './update-task.ts'
 
 /** Interval between queries for new work while there is none, in milliseconds. */
 const LOOK_INTERVAL_MS = 1_000
@@ -240,5 +264,236 @@ export class DeferredRunner {
     } catch (error) {
       reportFault(this.#context, undefined, 'deferred answers', error)
     }
+  }
+}
+
+/** Result of a run: ended, or to be tried again at a later time. */
+type RunOutcome = { readonly kind: 'ended' } | { readonly kind: 'again'; readonly atMs: number }
+
+const ENDED: RunOutcome = { kind: 'ended' }
+
+/**
+ * Limits of the delay before a retry, in milliseconds. The delay is half of the time since the submission, if a limit or the store
+ * stopped the run.
+ */
+const SHORTEST_RETRY_DELAY_MS = 1_000
+const LONGEST_RETRY_DELAY_MS = 60_000
+
+/** Why a run is stopped. `ended`: its task has ended elsewhere. `charged`: its task has ended elsewhere, and that end has charged it. */
+type StopReason = 'put-back' | 'cancelled' | 'ended' | 'charged'
+
+/**
+ * One run of a deferred answer, through the same stages as any request, with the money held at its acceptance. Its end is one change
+ * of its task, with the answer, the settlement and the webhook in one transaction: if two processes run the same task, the first end
+ * counts.
+ */
+class DeferredRun implements Completion {
+  readonly #context: PipelineContext
+  readonly #endpoint: Endpoint
+  readonly #task: TaskRecord
+  readonly #wake: WakeWebhooks
+  readonly #caller = new InnerCaller()
+  #received: CallRecord | undefined
+  #stopReason: StopReason | undefined
+  #refusal: GatewayError | undefined
+  #outcome: RunOutcome = ENDED
+
+  /** @param task In state `in_progress`, and leased by this process. */
+  constructor(context: PipelineContext, endpoint: Endpoint, task: TaskRecord, wake: WakeWebhooks) {
+    this.#context = context
+    this.#endpoint = endpoint
+    this.#task = task
+    this.#wake = wake
+  }
+
+  /**
+   * Stops the run because its task has ended elsewhere. @param isCharged Whether its owner ended it, so that the end has charged for
+   * it.
+   */
+  abandon({ isCharged }: { readonly isCharged: boolean }): void {
+    this.#stop(isCharged ? 'charged' : 'ended')
+  }
+
+  /** Stops the run. Its task runs again from the beginning, unless its answer is complete. */
+  putBack(): void {
+    this.#stop('put-back')
+  }
+
+  /** Stops a run whose owner has lost the right to it. The task fails with this error, and is charged as if it was cancelled. */
+  refuse(error: GatewayError): void {
+    this.#refusal ??= error
+    this.cancel()
+  }
+
+  /** Cancels the run for its owner. It ends like the request of a caller that disconnects, but the rest of the stream is not read. */
+  cancel(): void {
+    this.#stop('cancelled')
+  }
+
+  #stop(reason: StopReason): void {
+    const isOlderFinal = this.#isLost || (this.#stopReason === 'cancelled' && reason === 'put-back')
+    if (!isOlderFinal) this.#stopReason = reason
+    this.#received?.calls.abort()
+    // A cancelled call is charged to its caller. Any other stopped call is the operator's loss.
+    if (reason === 'cancelled' || reason === 'charged') this.#caller.leave()
+  }
+
+  /** Runs to the end. Never rejects. */
+  async run(): Promise<RunOutcome> {
+    const { clock } = this.#context
+    const { details, id, accountId, keyId } = this.#task
+    const { body, principal } = details.deferred!
+    const received = new CallRecord({
+      request: innerRequest(this.#endpoint.path, Buffer.from(body)),
+      sink: this.#caller,
+      requestId: details.requestId,
+      startedAtMs: clock.now(),
+      called: this.#endpoint,
+      vouchedPrincipal: { ...principal, accountId, keyId },
+      routeOverride: undefined,
+      answerId: id,
+    })
+    received.observation = this.#context.observers?.later(received.startedAtMs)
+    this.#received = received
+    // The submission and the end of the task have their own events.
+    received.announced()
+    try {
+      if (this.#stopReason !== undefined) throw new GatewayError('client_closed_request')
+      await runToEnd(this.#context, received, () => this)
+    } catch (cause) {
+      await this.#refused(GatewayError.from(cause))
+    } finally {
+      received.calls.end()
+    }
+    return this.#outcome
+  }
+
+  /** Uses the money that is held since the acceptance of the request. */
+  reserve(_context: PipelineContext, admitted: Admitted): Reserved {
+    const { holdId, details } = this.#task
+    const { prices, heldUsage } = details
+    // The hooks ran at the submission.
+    admitted.chargedUnits(heldUsage.hookUnits ?? 0)
+    if (holdId === undefined || prices === undefined) return admitted.reserved(undefined)
+    const rates = Object.entries(prices).map(([model, rows]) => createRate(model, rows))
+    const amount = frozenCharge(details, details.variant, details.heldUsage) ?? 0n
+    const hold: Hold = { id: holdId, amount, rates }
+    const chain = admitted.chain.filter(({ id }) => Object.hasOwn(prices, id))
+    return admitted.reserved(hold, chain.length === 0 ? admitted.chain : chain)
+  }
+
+  async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
+    if (response.kind === 'stream') throw new TypeError('a deferred answer is never streamed')
+    const { candidate, ending } = response
+    const usage = settledUsage(context, reserved, { ending, candidate })
+    const isEstimated = ending.usage === undefined
+    const used = usage && candidate && { reserved, candidate, usage, isEstimated }
+    try {
+      if (this.#isLost) this.#tell(used)
+      else if (response.kind === 'json') await this.#completed(reserved, response, used)
+      else await this.#unanswered(response.error, used)
+      if (candidate !== undefined && this.#stopReason !== 'charged')
+        emitUnbilledEnding(context, reserved, candidate, ending)
+    } catch (error) {
+      this.#tell(used)
+      throw error
+    } finally {
+      const counted = usage ?? ending.unbilled?.usage
+      await release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
+    }
+  }
+
+  /** Whether the task has ended elsewhere. */
+  get #isLost(): boolean {
+    return this.#stopReason === 'ended' || this.#stopReason === 'charged'
+  }
+
+  /** Reports what a vendor bills for an obsolete run as the operator's loss, unless the end of the task has charged it. */
+  #tell(used: UsedCall | undefined): void {
+    if (used === undefined || this.#stopReason === 'charged') return
+    emitUnbilledUsage(this.#context, used.reserved, used.candidate, used)
+  }
+
+  async #completed(reserved: Reserved, response: JsonResponse, used: UsedCall | undefined): Promise<void> {
+    const context = this.#context
+    const { candidate, body } = response
+    const { deferral } = this.#endpoint
+    const answer = body.keptAnswer
+    if (answer === undefined || deferral === undefined) {
+      this.#tell(used)
+      return this.#unanswered(new GatewayError('upstream_invalid_response'), undefined)
+    }
+    const made = deferral.made(answer, this.#task)
+    context.stateMakers.note(reserved, candidate, made)
+    const turn = keptTurn(context, reserved, candidate, made)
+    const { id: upstreamId } = answer
+    const keeps = turn && {
+      ...turn,
+      upstreamId: turn.upstreamId === undefined || typeof upstreamId !== 'string' ? undefined : upstreamId,
+    }
+    const facts = { ...this.#task.details.facts, status: String(made['status']) }
+    const details = { ...this.#task.details, facts, model: candidate.model.id, vendor: candidate.vendor.id }
+    const end = { state: 'completed', nowMs: context.clock.now(), details } as const
+    const outcome = chargedEnd(this.#task, end, this.#chargeOf(used))
+    const { credentialId } = candidate
+    const set = { ...outcome.change.set, credentialId }
+    const task = { ...outcome.task, credentialId }
+    await this.#commit({ ...outcome, task, change: { ...outcome.change, set, keeps } }, used)
+  }
+
+  #chargeOf(used: UsedCall | undefined): DeferredCharge {
+    const isHeld = this.#task.holdId !== undefined
+    if (used === undefined) return { usage: {}, amount: isHeld ? 0n : undefined }
+    const { reserved, candidate } = used
+    const usage = withHookUnits(used.usage, reserved.hookUnits)
+    const amount = isHeld ? (chargeFor(reserved, candidate, usage) ?? reserved.hold?.amount) : undefined
+    return { usage, amount }
+  }
+
+  /** Ends the task without an answer and charges its usage, or puts it back. */
+  async #unanswered(error: GatewayError, used: UsedCall | undefined): Promise<void> {
+    const nowMs = this.#context.clock.now()
+    // Usage is an estimate if the call was cut off, and a report if hooks have withheld the answer.
+    if (this.#stopReason === 'put-back' && used?.isEstimated !== false) {
+      this.#tell(used)
+      this.#outcome = { kind: 'again', atMs: nowMs }
+      return
+    }
+    const isCancelled = this.#stopReason === 'cancelled' && this.#refusal === undefined
+    const state = isCancelled ? 'cancelled' : 'failed'
+    const { publicCode: code, message } = this.#refusal ?? error
+    const failure = { code, message }
+    const ended = isCancelled ? this.#task.details : { ...this.#task.details, error: failure }
+    if (used === undefined) return await this.#commit(endTask(this.#task, ended, { state, nowMs }), undefined)
+    const { model, vendor } = used.candidate
+    const details = { ...ended, model: model.id, vendor: vendor.id }
+    await this.#commit(chargedEnd(this.#task, { state, nowMs, details }, this.#chargeOf(used)), used)
+  }
+
+  /** Handles a run that ended before any vendor was called. Temporary errors lead to a retry. */
+  async #refused(error: GatewayError): Promise<void> {
+    if (this.#isLost) return
+    const mayPass = error.code === 'rate_limited' || error.code === 'store_unavailable'
+    if (this.#stopReason !== undefined || !mayPass) return await this.#unanswered(error, undefined)
+    const nowMs = this.#context.clock.now()
+    const waitedMs = Math.min((nowMs - this.#task.createdAtMs) / 2, LONGEST_RETRY_DELAY_MS)
+    const delayMs = Math.max(SHORTEST_RETRY_DELAY_MS, waitedMs, (error.retryAfterSeconds ?? 0) * 1_000)
+    this.#outcome = { kind: 'again', atMs: nowMs + delayMs }
+  }
+
+  /** Stores the end of the task, with retries until the store accepts it. */
+  async #commit(outcome: ReportOutcome, used: UsedCall | undefined): Promise<void> {
+    const context = this.#context
+    const task = this.#task
+    const { requestId } = task.details
+    const run = async (): Promise<void> => {
+      const now = await commit(context, task, outcome, this.#wake)
+      if (isSameEnd(now, outcome.task)) return
+      // The owner who cancelled it was charged.
+      if (now.state === 'cancelled') this.#stopReason = 'charged'
+      else this.#tell(used)
+    }
+    const amount = outcome.ended?.costNanoDollars ?? 0n
+    await runOrRetry(context, unsettled(requestId, task, amount), run, task.deadlineAtMs)
   }
 }

@@ -1,20 +1,20 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
-import { release } from '../pipeline/admit.ts'
+import { release } from '../pipeline/admission.ts'
 import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
+import { settleLater, type UnsettledHold } from '../pipeline/charge.ts'
 import type { Completion } from '../pipeline/completion.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { PricedRequest } from '../pipeline/pricing.ts'
 import { type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pipeline/reserve.ts'
 import { respondWhole, taskHead } from '../pipeline/respond.ts'
-import { settleLater, type UnsettledHold } from '../pipeline/settle.ts'
 import type { VendorResponse } from '../pipeline/vendor-response.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
 import { behaviourOf, type PlannedTask, planTask, taskAt } from './new-task.ts'
 import { commit } from './update-task.ts'
-import { signingSecrets } from './webhook-signature.ts'
+import { signingSecrets } from './webhook-payload.ts'
 
 /** The hold of a task outlives the task by this time, so that it never expires before the task ends. */
 export const HOLD_GRACE_MS = 60 * 60_000

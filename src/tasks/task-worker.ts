@@ -1,20 +1,20 @@
 import { isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
 import type { TaskOperation } from '../endpoints/task.ts'
+import { emitGivenUp } from '../pipeline/charge.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
-import { emitGivenUp } from '../pipeline/settle.ts'
 import { IDEMPOTENCY_RETENTION_MS } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { endTask, unbilledAsHeld } from './apply-report.ts'
-import { vendorOf } from './ask-vendor.ts'
 import { BATCH_CREDENTIAL_ID, isBatch } from './batches/batch-record.ts'
-import { outcomesOf } from './batches/outcome-lines.ts'
-import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
+import { outcomesOf } from './batches/lines.ts'
+import { vendorOf } from './call-vendor.ts'
 import { queuedReceipt, queuedTask } from './deferred-submission.ts'
 import { receiptResponse, unsettled } from './submit-task.ts'
 import {
   answeredLate,
   commit,
+  DEFERRED_CREDENTIAL_ID,
   isSameEnd,
   missingKey,
   POLLED_STATES,

@@ -1,18 +1,16 @@
+import { formatDollars } from '../core/money.ts'
+import type { Usage } from '../core/usage.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
-import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts'
+import { emitCrossings, emitGivenUp, emitShortfall, membersOf } from '../pipeline/charge.ts'
+import { TEXT_LEFT_OUT } from '../pipeline/estimate.ts'
+import type { ConfigurationWarning } from '../pipeline/notices.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
-import { TEXT_LEFT_OUT } from '../pipeline/quoted-prompts.ts'
-import { emitGivenUp, emitShortfall } from '../pipeline/settle.ts'
-import { membersOf } from '../pipeline/settled-usage.ts'
-import { emitCrossings } from '../pipeline/spending-events.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
-import type { TaskChange, TaskRecord, TaskState } from '../stores/task-store.ts'
+import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
-import { readTaskReport, type TaskVendor, vendorOf } from './ask-vendor.ts'
-import type { TaskResponse } from './call-vendor.ts'
-import { closeDeferred } from './deferred-end.ts'
+import { readTaskReport, type TaskResponse, type TaskVendor, vendorOf } from './call-vendor.ts'
 import { behaviourOf, messageOf, pollIntervalOf } from './new-task.ts'
 import { newDelivery } from './webhook-payload.ts'
 
@@ -251,4 +249,68 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, c
     durationMs: context.clock.now() - task.createdAtMs,
     tags: details.attribution?.tags ?? [],
   })
+}
+
+/** Credential id of tasks that the gateway runs itself. No credential id of a vendor starts this way. */
+export const DEFERRED_CREDENTIAL_ID = '-'
+
+/** Charge at the end of a deferred answer. */
+export interface DeferredCharge {
+  readonly usage: Usage
+  /** Charge in nano-dollars, or `undefined` if billing is off. */
+  readonly amount: bigint | undefined
+}
+
+/** Ends a deferred answer with a charge: for the whole answer, or for the usage of a run without one. */
+export function chargedEnd(
+  task: TaskRecord,
+  end: { readonly state: 'completed' | 'failed' | 'cancelled'; readonly nowMs: number; readonly details: TaskDetails },
+  { usage, amount }: DeferredCharge,
+): ReportOutcome {
+  const costNanoDollars = amount ?? 0n
+  const { endpoint, model, vendor } = end.details
+  const details = amount === undefined ? end.details : { ...end.details, cost: formatDollars(amount) }
+  const set = { state: end.state, updatedAtMs: end.nowMs, details }
+  const resolve: TaskChange['resolve'] =
+    task.holdId === undefined
+      ? undefined
+      : {
+          kind: 'settle',
+          amount: costNanoDollars,
+          description: `${endpoint} ${model}`,
+          details: { keyId: task.keyId, endpoint, model, vendor, usage },
+        }
+  return {
+    task: { ...task, ...set },
+    change: { set, resolve },
+    ended: { state: end.state, usage, costNanoDollars, implausible: [] },
+  }
+}
+
+/**
+ * Removes the request from the task of a deferred answer at its end, and stores the final answer for its owner. Any other outcome is
+ * returned unchanged.
+ */
+function closeDeferred(context: PipelineContext, outcome: ReportOutcome): ReportOutcome {
+  const { task, change, ended } = outcome
+  const { deferred, ...details } = task.details
+  const deferral = context.endpoints.deferring(details.endpoint)?.deferral
+  if (ended === undefined || deferred === undefined || deferral === undefined) return outcome
+  const nowMs = context.clock.now()
+  const keeps =
+    change.keeps ??
+    (ended.state === 'completed'
+      ? undefined
+      : {
+          ...deferral.unmade(task, { state: ended.state, nowMs }),
+          id: task.id,
+          accountId: task.accountId,
+          vendor: details.vendor,
+          credentialId: task.credentialId,
+          upstreamId: undefined,
+          model: details.model,
+          createdAtMs: nowMs,
+          expiresAtMs: nowMs + context.keptAnswers.retentionMs,
+        })
+  return { ...outcome, task: { ...task, details }, change: { ...change, set: { ...change.set, details }, keeps } }
 }

@@ -1,12 +1,282 @@
-import { scheduleCutOff, type Timer } from '../core/clock.ts'
+import { type Clock, isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
 import { textOfError } from '../core/errors.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
-import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookCall, type WebhookResponse } from './webhook-call.ts'
-import { type TakenDelivery, WebhookQueue } from './webhook-queue.ts'
-import { stepAfter } from './webhook-schedule.ts'
-import { signingSecrets, webhookHeaders } from './webhook-signature.ts'
+import type { Transport, TransportFailure } from '../transport/transport.ts'
+import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
+import { signingSecrets, webhookHeaders } from './webhook-payload.ts'
+
+/** Maximum duration of one attempt, from connecting to the end of the answer, in milliseconds. */
+const WEBHOOK_TIMEOUT_MS = 15_000
+
+/** Maximum number of bytes read from a response body. The content is ignored; an ordinary response ends by itself within this limit. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** Receiver's response, or the reason why there is none. */
+export interface WebhookResponse {
+  /** HTTP status, or `undefined` if there was no response. */
+  readonly status?: number
+  /** Display text of the failure, or `undefined` if the message was delivered. */
+  readonly error?: string
+  /** Wait requested by the header `retry-after`. */
+  readonly retryAfterSeconds?: number | undefined
+}
+
+/** Message in flight. */
+interface WebhookCall {
+  /** Never rejects. Resolves with `undefined` if `abort` ended the call. */
+  readonly answer: Promise<WebhookResponse | undefined>
+  /** Ends the call and its connection. Has no effect after the end. */
+  abort(): void
+}
+
+/** Message to send, and the transport to use. */
+export interface WebhookCallOptions {
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly url: URL
+  /** Flat list: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly body: string
+}
+
+/**
+ * Posts a message. The status decides after the response has ended or 64 KiB of it were read. A response that takes longer than 15
+ * seconds or breaks off is a failure, whatever its status. Redirects are failures.
+ */
+function postWebhook({ transport, clock, url, headers, body }: WebhookCallOptions): WebhookCall {
+  let settle: (answer: WebhookResponse | undefined) => void = () => undefined
+  const answer = new Promise<WebhookResponse | undefined>((resolve) => {
+    settle = resolve
+  })
+  let head: WebhookResponse = {}
+  let byteLength = 0
+  const finish = (outcome: WebhookResponse | undefined): void => {
+    deadline.cancel()
+    settle(outcome)
+  }
+  const deadline = clock.schedule(WEBHOOK_TIMEOUT_MS, () => {
+    finish({ ...head, error: `no whole answer within ${WEBHOOK_TIMEOUT_MS / 1000} s` })
+    control.abort()
+  })
+  const control = transport.send(
+    {
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: 'POST',
+      headers: [
+        ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
+        // Messages are rare. The receiver would have closed a reused connection by then, and an attempt would fail.
+        ...['connection', 'close'],
+        ...headers,
+      ],
+      body,
+      firstByteTimeoutMs: WEBHOOK_TIMEOUT_MS,
+      idleTimeoutMs: WEBHOOK_TIMEOUT_MS,
+    },
+    {
+      onHead(status, answerHeaders) {
+        head = readHead(status, answerHeaders, clock.now())
+      },
+      onData(chunk) {
+        byteLength += chunk.byteLength
+        if (byteLength < MAX_BODY_BYTES) return
+        finish(head)
+        control.abort()
+      },
+      onEnd: () => finish(head),
+      onFailure: (failure) => finish({ ...head, error: textOf(failure) }),
+    },
+  )
+  return {
+    answer,
+    abort() {
+      finish(undefined)
+      control.abort()
+    },
+  }
+}
+
+function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookResponse {
+  if (status >= 200 && status < 300) return { status }
+  const isRedirect = status >= 300 && status < 400
+  return {
+    status,
+    error: `answered with status ${status}${isRedirect ? '; redirects are not followed' : ''}`,
+    retryAfterSeconds: retryAfterSeconds(headers, nowMs),
+  }
+}
+
+const PHASES: Readonly<Record<TransportFailure['phase'], string>> = {
+  connect: 'no connection',
+  sent: 'no answer',
+  body: 'the answer broke off',
+}
+
+function textOf({ phase, kind, error }: TransportFailure): string {
+  return `${PHASES[phase]} (${kind}): ${error.message === '' ? error.name : error.message}`
+}
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+
+/**
+ * Waits after the first failure, the second, and so on: three days in total (Standard Webhooks 1.0, "Retries and failures", suggests
+ * this schedule). A failure after the last wait ends the delivery.
+ */
+const WAITS_MS = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+] as const
+
+/** Jitter as a share of a wait, so that messages that failed together do not return together. */
+const JITTER = 0.15
+
+const LONGEST_RETRY_AFTER_MS = 24 * HOUR_MS
+
+/** Too many requests, or temporarily unavailable: the receiver may set the wait. */
+const THROTTLED = [429, 503]
+
+/** The receiver is permanently gone. */
+const GONE = 410
+
+/** Decision after an attempt. */
+export interface NextStep {
+  readonly state: DeliveryState
+  /** Time of the next attempt, in Unix milliseconds; the time of this attempt if there is no next one. */
+  readonly nextAttemptAtMs: number
+}
+
+/**
+ * Decides whether and when to retry after an attempt.
+ * @param attempt `failuresBefore` is the number of failed attempts before this one. `random` is at least 0 and below 1.
+ */
+export function stepAfter(attempt: {
+  readonly answer: WebhookResponse
+  readonly failuresBefore: number
+  readonly nowMs: number
+  readonly random: number
+}): NextStep {
+  const { answer, failuresBefore, nowMs, random } = attempt
+  if (answer.error === undefined) return { state: 'delivered', nextAttemptAtMs: nowMs }
+  if (answer.status === GONE) return { state: 'disabled', nextAttemptAtMs: nowMs }
+  const waitMs = WAITS_MS[failuresBefore]
+  if (waitMs === undefined) return { state: 'failed', nextAttemptAtMs: nowMs }
+  const spreadMs = Math.round(waitMs * (1 + JITTER * (2 * random - 1)))
+  return { state: 'pending', nextAttemptAtMs: nowMs + Math.max(spreadMs, askedWaitMs(answer)) }
+}
+
+function askedWaitMs({ status, retryAfterSeconds }: WebhookResponse): number {
+  if (status === undefined || retryAfterSeconds === undefined || !THROTTLED.includes(status)) return 0
+  return Math.min(Math.ceil(retryAfterSeconds * SECOND_MS), LONGEST_RETRY_AFTER_MS)
+}
+
+/** Maximum number of concurrent messages, to all receivers and to one host. */
+const MOST_AT_ONCE = 32
+const MOST_TO_ONE_HOST = 4
+
+/** Maximum number of messages that wait for a place in this process. */
+const MOST_WAITING = 512
+
+/** After this time a message that waits for its host makes room for messages to others, if there is no other room. */
+const PATIENCE_MS = 10_000
+
+/** Message that this process holds the lease of. */
+export interface TakenDelivery {
+  readonly delivery: WebhookDelivery
+  /** Host and port of the receiver; empty if the address is not a URL. */
+  readonly host: string
+  /** Start of the lease, in Unix milliseconds. */
+  readonly takenAtMs: number
+  /** Time after which no attempt may begin, in Unix milliseconds: the lease could expire during it. */
+  readonly startUntilMs: number
+}
+
+/**
+ * Messages that were leased and not yet sent. At most 32 are in flight at the same time and 4 to one host, so that a receiver that
+ * hangs does not delay the others. An account may have receivers under many names, so the account with the fewest messages in flight
+ * comes first. A dropped message is leased again from the store after its lease has expired.
+ */
+export class WebhookQueue {
+  #waiting: TakenDelivery[] = []
+  #active = 0
+  readonly #activeByHost = new Map<string, number>()
+  readonly #activeByAccount = new Map<string, number>()
+
+  /** Returns how many more messages may be leased. */
+  room(nowMs: number): number {
+    if (this.#waiting.length >= MOST_WAITING)
+      this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
+    return MOST_WAITING - this.#waiting.length
+  }
+
+  add(taken: TakenDelivery): void {
+    this.#waiting.push(taken)
+  }
+
+  /** Returns the next message to send, in leasing order within an account. It counts as in flight until {@link ended}. */
+  next(nowMs: number): TakenDelivery | undefined {
+    this.#keep(({ startUntilMs }) => nowMs <= startUntilMs)
+    if (this.#active >= MOST_AT_ONCE) return undefined
+    const index = this.#nextIndex()
+    const taken = this.#waiting[index]
+    if (taken === undefined) return undefined
+    this.#waiting.splice(index, 1)
+    this.#active++
+    count(this.#activeByHost, taken.host, 1)
+    count(this.#activeByAccount, taken.delivery.accountId, 1)
+    return taken
+  }
+
+  #nextIndex(): number {
+    let found = -1
+    let fewest = MOST_AT_ONCE
+    for (const [index, { host, delivery }] of this.#waiting.entries()) {
+      if ((this.#activeByHost.get(host) ?? 0) >= MOST_TO_ONE_HOST) continue
+      const active = this.#activeByAccount.get(delivery.accountId) ?? 0
+      if (active >= fewest) continue
+      found = index
+      fewest = active
+      if (active === 0) break
+    }
+    return found
+  }
+
+  /** Drops the waiting messages. Returns the ids of those whose leases certainly still belong to this process. */
+  giveUp(nowMs: number): readonly string[] {
+    const given = this.#waiting.filter(({ startUntilMs }) => nowMs <= startUntilMs)
+    this.#waiting = []
+    return given.map(({ delivery }) => delivery.id)
+  }
+
+  /** Frees the place of a message. */
+  ended({ host, delivery }: TakenDelivery): void {
+    this.#active--
+    count(this.#activeByHost, host, -1)
+    count(this.#activeByAccount, delivery.accountId, -1)
+  }
+
+  #keep(fits: (taken: TakenDelivery) => boolean): void {
+    if (this.#waiting.every(fits)) return
+    this.#waiting = this.#waiting.filter(fits)
+  }
+}
+
+/** Names without messages in flight are removed. */
+function count(active: Map<string, number>, name: string, change: 1 | -1): void {
+  const now = (active.get(name) ?? 0) + change
+  if (now > 0) active.set(name, now)
+  else active.delete(name)
+}
 
 /** Duration of a lease, in milliseconds, during which no other process sends the message. */
 const LEASE_MS = 90_000

@@ -1,6 +1,7 @@
-import type { Ids } from '../core/ids.ts'
+import { createHmac } from 'node:crypto'
+import { type Ids, secretBytes } from '../core/ids.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
-import type { NewDelivery } from '../stores/webhook-store.ts'
+import type { NewDelivery, WebhookStore } from '../stores/webhook-store.ts'
 
 /** Webhook message of an endpoint about the end of its tasks. */
 export interface TaskMessage {
@@ -44,4 +45,82 @@ export function newDelivery(end: {
     createdAtMs: nowMs,
     nextAttemptAtMs: nowMs,
   }
+}
+
+const PREFIX = 'whsec_'
+const FEWEST_BYTES = 24
+const MOST_BYTES = 64
+
+/** Length of the digest: a longer key makes HMAC-SHA256 no stronger. */
+const NEW_SECRET_BYTES = 32
+
+/** Message to sign, and its secrets. */
+export interface SignedMessage {
+  /** Every live secret, newest first; at least one. */
+  readonly secrets: readonly string[]
+  /** Id that all attempts at one message share. */
+  readonly id: string
+  /** Time of this attempt, in Unix seconds. */
+  readonly timestampSeconds: number
+  /** Exact text that is sent. */
+  readonly body: string
+}
+
+/**
+ * The headers `webhook-id`, `webhook-timestamp` and `webhook-signature`, as a flat list (Standard Webhooks 1.0, "Webhook metadata"
+ * and "Signature scheme"). There is one `v1` signature for each secret, so that receivers with the old secret and receivers with the
+ * new one both find theirs.
+ * @throws TypeError if {@link checkWebhookSecret} rejects a secret.
+ */
+export function webhookHeaders({ secrets, id, timestampSeconds, body }: SignedMessage): string[] {
+  const content = `${id}.${timestampSeconds}.${body}`
+  const signatures = secrets.map(
+    (secret) => `v1,${createHmac('sha256', keyOf(secret)).update(content).digest('base64')}`,
+  )
+  return [
+    ...['webhook-id', id],
+    ...['webhook-timestamp', String(timestampSeconds)],
+    ...['webhook-signature', signatures.join(' ')],
+  ]
+}
+
+/**
+ * Checks a secret and returns it: `whsec_` and padded base64 of 24 to 64 bytes (Standard Webhooks 1.0, "Signature scheme").
+ * @throws TypeError naming the rule; it never contains the secret.
+ */
+export function checkWebhookSecret(text: string): string {
+  keyOf(text)
+  return text
+}
+
+/** Creates a random secret. */
+export function newWebhookSecret(): string {
+  return `${PREFIX}${Buffer.from(secretBytes(NEW_SECRET_BYTES)).toString('base64')}`
+}
+
+/**
+ * Returns the secrets that sign the messages of an account, newest first; at least one. Its own secrets take precedence over the
+ * gateway's. If there are none, a secret is created and stored for the account.
+ */
+export async function signingSecrets(
+  store: WebhookStore,
+  account: { readonly accountId: string; readonly webhookSecret: string | undefined; readonly nowMs: number },
+): Promise<readonly [string, ...string[]]> {
+  const { accountId, webhookSecret, nowMs } = account
+  const [newest, ...older] = (await store.secrets(accountId, nowMs)).map(({ secret }) => secret)
+  if (newest !== undefined) return [newest, ...older]
+  return [webhookSecret ?? (await store.ensureSecret(accountId, newWebhookSecret()))]
+}
+
+function keyOf(secret: string): Buffer {
+  const encoded = typeof secret === 'string' && secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''
+  const key = Buffer.from(encoded, 'base64')
+  // Node decodes malformed base64 as far as it can, and would sign with fewer bytes than the receiver has, or none.
+  const isWhole = key.toString('base64') === encoded
+  if (!isWhole || key.byteLength < FEWEST_BYTES || key.byteLength > MOST_BYTES) {
+    throw new TypeError(
+      `a webhook secret must be ${PREFIX} and the padded base64 of ${FEWEST_BYTES} to ${MOST_BYTES} bytes`,
+    )
+  }
+  return key
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isIP, type LookupFunction } from 'node:net'
 import { promisify } from 'node:util'
 import { type Clock, systemClock } from '../core/clock.ts'
-import { RecentMap } from '../core/recent-map.ts'
+import { RecentMap } from '../core/maps.ts'
 import { isPublicAddress } from './egress.ts'
 
 /** Maximum wait for the addresses of a name. */

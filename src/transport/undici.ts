@@ -5,18 +5,17 @@ import connect from 'undici/lib/api/api-connect.js'
 import buildConnector from 'undici/lib/core/connect.js'
 import Client from 'undici/lib/dispatcher/client.js'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
-import { type Connection, ConnectionList } from './connection-list.ts'
-import { RawHeaders } from './raw-headers.ts'
-import { payloadOf } from './request-payload.ts'
-import type {
-  EgressProxy,
-  EgressRoute,
-  TlsMaterial,
-  Transport,
-  TransportControl,
-  TransportFailure,
-  TransportHandler,
-  TransportRequest,
+import type { HeaderReader } from '../wire/headers.ts'
+import {
+  type EgressProxy,
+  type EgressRoute,
+  isStreamedBody,
+  type TlsMaterial,
+  type Transport,
+  type TransportControl,
+  type TransportFailure,
+  type TransportHandler,
+  type TransportRequest,
 } from './transport.ts'
 
 /** Options of {@link undiciTransport}. */
@@ -394,4 +393,153 @@ function kindOf(error: Error): TransportFailure['kind'] {
   const known = KINDS[code]
   if (known !== undefined) return known
   return /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO/.test(code) ? 'tls' : 'protocol'
+}
+
+/** Connection that carries one call at a time. */
+export interface Connection {
+  /** Whether the connection is established and not lost. */
+  readonly isOpen: boolean
+  /** Closes the connection after its call. */
+  close(): Promise<void>
+  /** Closes the connection and fails its call. */
+  destroy(): void
+}
+
+/**
+ * Maximum number of idle connections per origin. Matters only right after a burst, because idle connections end when their
+ * keep-alive time expires.
+ */
+export const MAX_IDLE_CONNECTIONS = 1_024
+
+/**
+ * Connections to one origin, of which any number may be busy. The connection used last is reused first, so that the others stay
+ * idle until they end.
+ */
+export class ConnectionList<Kind extends Connection> {
+  readonly #make: (list: ConnectionList<Kind>) => Kind
+  /** All connections, including busy ones. */
+  readonly #all = new Set<Kind>()
+  readonly #free: Kind[] = []
+
+  constructor(make: (list: ConnectionList<Kind>) => Kind) {
+    this.#make = make
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Whether no connection has a call. */
+  get isUnused(): boolean {
+    return this.#free.length === this.#all.size
+  }
+
+  /** Returns a connection for one call. It must be given back. */
+  take(): Kind {
+    const free = this.#free.pop()
+    if (free !== undefined) return free
+    const made = this.#make(this)
+    this.#all.add(made)
+    return made
+  }
+
+  /** Returns a connection to the list after a successful call. */
+  giveBack(connection: Kind): void {
+    if (connection.isOpen && this.#free.length < MAX_IDLE_CONNECTIONS) this.#free.push(connection)
+    else {
+      this.#all.delete(connection)
+      void connection.close()
+    }
+  }
+
+  /** Removes a connection on which nothing more can be sent. */
+  giveUp(connection: Kind): void {
+    this.#all.delete(connection)
+    connection.destroy()
+  }
+
+  /** Removes an idle connection that has ended. A busy connection is removed when its call ends. */
+  lost(connection: Kind): void {
+    const index = this.#free.lastIndexOf(connection)
+    if (index === -1) return
+    this.#free.splice(index, 1)
+    this.giveUp(connection)
+  }
+
+  /** Closes the idle connections, and waits for the calls of the others. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#all].map((connection) => connection.close()))
+  }
+}
+
+/**
+ * Response headers as the bytes that arrived: names and values in turn. Most answers need one header or none, so each header is
+ * decoded on demand. References the memory of the network read, so do not use it in objects that outlive the answer.
+ */
+export class RawHeaders implements HeaderReader {
+  readonly #list: readonly Buffer[]
+
+  constructor(list: readonly Buffer[]) {
+    this.#list = list
+  }
+
+  get(name: string): string | undefined {
+    const list = this.#list
+    for (let index = 0; index + 1 < list.length; index += 2) {
+      if (isNamed(list[index]!, name)) return list[index + 1]!.toString('latin1')
+    }
+    return undefined
+  }
+}
+
+function isNamed(bytes: Buffer, name: string): boolean {
+  if (bytes.length !== name.length) return false
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index]!
+    const isUpperCase = byte >= 0x41 && byte <= 0x5a
+    if ((isUpperCase ? byte + 0x20 : byte) !== name.charCodeAt(index)) return false
+  }
+  return true
+}
+
+/** Bodies in chunks are joined up to this size, because undici sends each chunk in a separate write and turn, which costs more. */
+const JOINED_BYTES = 16 * 1024
+
+interface RequestPayload {
+  readonly headers: string[]
+  readonly body: Uint8Array | string | null
+}
+
+/**
+ * Headers and body for undici, which also accepts iterables (see `dispatch`). Throws if the chunks do not match the
+ * `content-length`.
+ */
+function payloadOf({ headers, body }: TransportRequest): RequestPayload {
+  if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
+    return { headers: headers as string[], body }
+  }
+  if (isStreamedBody(body)) {
+    const { byteLength, content } = body
+    const withLength = [...headers, 'content-length', String(byteLength)]
+    return { headers: withLength, body: content as unknown as Uint8Array }
+  }
+  const byteLength = body.reduce((sum, piece) => sum + piece.byteLength, 0)
+  const given = headerIn(headers, 'content-length')
+  if (given !== undefined && given !== String(byteLength)) {
+    throw new Error(`the content-length is ${given}, but the body has ${byteLength} bytes`)
+  }
+  if (byteLength <= JOINED_BYTES) {
+    return { headers: headers as string[], body: byteLength === 0 ? null : Buffer.concat(body, byteLength) }
+  }
+  return {
+    headers: given === undefined ? [...headers, 'content-length', String(byteLength)] : (headers as string[]),
+    body: body as Iterable<Uint8Array> as Uint8Array,
+  }
+}
+
+function headerIn(headers: readonly string[], name: string): string | undefined {
+  for (let position = 0; position + 1 < headers.length; position += 2) {
+    if (headers[position]?.toLowerCase() === name) return headers[position + 1]
+  }
+  return undefined
 }

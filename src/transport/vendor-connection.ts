@@ -1,5 +1,5 @@
 import type { MemberNames } from '../core/known-members.ts'
-import { type EgressOptions, egressRoute } from './egress-route.ts'
+import { type EgressOptions, egressRoute } from './egress.ts'
 import type { EgressRoute } from './transport.ts'
 
 /** Common options of all vendor factories, for all calls and connections of the vendor. */

@@ -1,7 +1,6 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageCounts } from '../core/usage.ts'
-import type { LatencyCounts } from './latency.ts'
-import type { UsageRecord } from './usage-record.ts'
+import type { LatencyCounts, UsageRecord } from './usage-record.ts'
 
 /** Dimensions by which sums can be grouped, in addition to time. */
 export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor', 'endUser', 'tag'] as const

@@ -1,21 +1,13 @@
 import type { ModelDefinition } from '../catalog/model.ts'
 import type { CredentialProvider } from '../core/credential.ts'
+import type { NativeBatches } from '../endpoints/batches.ts'
+import type { PriceMembers } from '../endpoints/cache-marks.ts'
 import type { MediaRules } from '../endpoints/media-input.ts'
-import type { NativeBatches } from '../endpoints/native-batches.ts'
 import type { EndUserMembers, WireAnswer } from '../endpoints/operation.ts'
-import type { PriceMembers } from '../endpoints/price-members.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { EgressRoute } from '../transport/transport.ts'
 
-export type { BrokenChat, ChatOperation } from '../endpoints/chat/chat-operation.ts'
-export type { CompletionsOperation } from '../endpoints/completions/completion-operation.ts'
-export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-operation.ts'
-export type { ExtraFeature } from '../endpoints/endpoint.ts'
-export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'
-export type { MediaFacts, MediaRules } from '../endpoints/media-input.ts'
-export type { MessagesOperation, TokenCountOperation } from '../endpoints/messages/messages-operation.ts'
-export type { ModerationsOffer } from '../endpoints/moderations/moderation-operation.ts'
 export type {
   LinesBody,
   NativeBatches,
@@ -24,7 +16,15 @@ export type {
   NativeReport,
   NativeResult,
   NativeSearch,
-} from '../endpoints/native-batches.ts'
+} from '../endpoints/batches.ts'
+export type { BrokenChat, ChatOperation } from '../endpoints/chat/chat-operation.ts'
+export type { CompletionsOperation } from '../endpoints/completions/completions-endpoint.ts'
+export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-endpoint.ts'
+export type { ExtraFeature } from '../endpoints/endpoint.ts'
+export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'
+export type { MediaFacts, MediaRules } from '../endpoints/media-input.ts'
+export type { MessagesOperation, TokenCountOperation } from '../endpoints/messages/messages-operation.ts'
+export type { ModerationsOffer } from '../endpoints/moderations/moderations-endpoint.ts'
 export type {
   AcceptedTask,
   AnswerBody,
@@ -37,14 +37,13 @@ export type {
   WireAnswer,
   WireRequest,
 } from '../endpoints/operation.ts'
-export type { RerankInput, RerankOperation } from '../endpoints/rerank/rerank-operation.ts'
-export type { RerankLimits } from '../endpoints/rerank/split-documents.ts'
-export type { SpeechOperation } from '../endpoints/speech/speech-operation.ts'
+export type { RerankInput, RerankLimits, RerankOperation } from '../endpoints/rerank/rerank-endpoint.ts'
+export type { SpeechOperation } from '../endpoints/speech/speech-endpoint.ts'
 export type { AnswerIds, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
 export type { Transcript, TranscriptSegment } from '../endpoints/transcriptions/transcript.ts'
 export type { AskedFormat, TranscriptionOperation } from '../endpoints/transcriptions/transcription-operation.ts'
-export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
+export type { VideoOperation } from '../endpoints/videos/video-request.ts'
 export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 
 /** A key and its share of the calls. */

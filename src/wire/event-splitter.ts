@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { asBuffer } from './join-chunks.ts'
+import { asBuffer } from './chunks.ts'
 import { type ByteSpan, startsWith } from './json-cursor.ts'
 import { MAX_EVENT_BYTES } from './sse.ts'
 

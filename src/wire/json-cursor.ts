@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { asBuffer } from './join-chunks.ts'
+import { asBuffer } from './chunks.ts'
 
 export const QUOTE = 0x22
 export const COMMA = 0x2c

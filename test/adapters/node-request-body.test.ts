@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { discardRequest, isPlaceholder, parsedBodyBytes } from '../../src/adapters/node-request-body.ts'
+import { discardRequest, isPlaceholder, parsedBodyBytes } from '../../src/adapters/node-exchange.ts'
 
 const MEBIBYTE = Buffer.alloc(1024 * 1024)
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fetchHandler } from '../../src/adapters/fetch.ts'
 import { adminHandler } from '../../src/admin/admin-handler.ts'
-import { OPERATOR_SCOPES, type OperatorScope } from '../../src/admin/operators.ts'
+import { OPERATOR_SCOPES, type OperatorScope } from '../../src/admin/admin-route.ts'
 import { ADMIN_ROUTES } from '../../src/admin/routes/admin-routes.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 

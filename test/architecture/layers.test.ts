@@ -90,7 +90,7 @@ function treeWith(changes: Record<string, string>): SourceTree {
   const sound = {
     'index.ts': "export { north } from './vendors/north/north.ts'",
     'core/money.ts': 'export const cents = 100',
-    'pipeline/settle.ts': "import { cents } from '../core/money.ts'\nexport const settle = cents",
+    'pipeline/charge.ts': "import { cents } from '../core/money.ts'\nexport const settle = cents",
     'transport/undici.ts': "import { Pool } from 'undici'\nexport const pool = Pool",
     'vendors/vendor.ts': 'export interface Vendor { id: string }',
     'vendors/shared/dialect.ts': "export const path = '/v1'",
@@ -124,8 +124,8 @@ describe('each rule', () => {
     [
       'wrongWayImports',
       'core/money.ts',
-      "import type { a } from '../pipeline/settle.ts'",
-      'core/money.ts -> pipeline/settle.ts',
+      "import type { a } from '../pipeline/charge.ts'",
+      'core/money.ts -> pipeline/charge.ts',
     ],
     ['wrongWayImports', 'core/money.ts', "export { a } from '../index.ts'", 'core/money.ts -> index.ts'],
     [
@@ -173,8 +173,8 @@ describe('each rule', () => {
     [
       'importCycles',
       'core/money.ts',
-      "import { settle } from '../pipeline/settle.ts'",
-      'core/money.ts -> pipeline/settle.ts -> core/money.ts',
+      "import { settle } from '../pipeline/charge.ts'",
+      'core/money.ts -> pipeline/charge.ts -> core/money.ts',
     ],
     [
       'endpointRoomImports',
@@ -212,8 +212,8 @@ describe('each rule', () => {
   })
 
   test('a ring of types is found, too', () => {
-    const ring = { 'core/money.ts': "import type { settle } from '../pipeline/settle.ts'" }
+    const ring = { 'core/money.ts': "import type { settle } from '../pipeline/charge.ts'" }
 
-    expect(importCycles(treeWith(ring))).toEqual(['core/money.ts -> pipeline/settle.ts -> core/money.ts'])
+    expect(importCycles(treeWith(ring))).toEqual(['core/money.ts -> pipeline/charge.ts -> core/money.ts'])
   })
 })

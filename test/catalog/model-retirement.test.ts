@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { noticeStartMs, retirementOf } from '../../src/catalog/catalog.ts'
 import { defineModel, type ModelDefinition } from '../../src/catalog/model.ts'
-import { noticeStartMs, retirementOf } from '../../src/catalog/model-retirement.ts'
 import { parseModelDefinitions } from '../../src/catalog/parse-model-definitions.ts'
 import { readVendorModel, type VendorModel } from '../../src/catalog/vendor-models/vendor-model.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { configJsonSchema } from '../../src/cli/config-schema.ts'
+import { configJsonSchema } from '../../src/cli/configuration.ts'
 import { SETTINGS } from '../../src/cli/settings.ts'
 
 const schema = configJsonSchema()

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SettingError } from '../../src/cli/setting-values.ts'
-import { hashApiKey, isWellFormedApiKey } from '../../src/stores/api-key.ts'
+import { hashApiKey, isWellFormedApiKey } from '../../src/stores/api-keys.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 
 const DAY_SECONDS = 24 * 60 * 60

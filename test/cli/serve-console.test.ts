@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
-import { type RunningServer, serve } from '../../src/cli/serve.ts'
+import { type RunningServer, serve } from '../../src/cli/serve-command.ts'
 
 /** Letters and digits, which a double click takes. */
 const OPERATOR = /^operator {2}([0-9a-f]{36}) {3}\(made for this run\)$/m

@@ -1,8 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { logMoneyEvents } from '../../src/cli/log-money-events.ts'
-import { type RunningServer, serve } from '../../src/cli/serve.ts'
+import { logMoneyEvents, type RunningServer, serve } from '../../src/cli/serve-command.ts'
 import { chatBody } from '../support/start-gateway.ts'
 
 const KEY = 'sk-of-the-operator-1'

@@ -2,11 +2,11 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { serve } from '../../src/cli/serve.ts'
+import { serve } from '../../src/cli/serve-command.ts'
 import { runSignalbox } from '../../src/cli/signalbox.ts'
 import { SqliteStoreError } from '../../src/stores/sqlite/sqlite-store.ts'
 
-vi.mock('../../src/stores/sqlite/sqlite-engine.ts', () => ({
+vi.mock('../../src/stores/sqlite/sqlite-database.ts', () => ({
   openWithEngine: async () => {
     throw new SqliteStoreError('engine_missing', 'this Node has no SQLite: install @photostructure/sqlite')
   },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SettingError } from '../../src/cli/setting-values.ts'
-import { parseLogFormat, terminalLogger } from '../../src/cli/terminal-logger.ts'
+import { parseLogFormat, terminalLogger } from '../../src/cli/terminal.ts'
 
 function collector(options: { format: 'json' | 'text'; hasColours?: boolean }) {
   const lines: string[] = []

@@ -10,7 +10,7 @@ import {
   exampleDraft,
   exampleReservation,
   fundedLedger,
-} from '../../src/testing/contracts/store-example.ts'
+} from '../../src/testing/contracts/contract-runner.ts'
 import { usageRecord } from '../../src/usage/usage-record.ts'
 import { DAY_MS } from '../../src/usage/usage-store.ts'
 import { runCommand, runCommandWithWarnings, runForJson } from './support/run-command.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
-import { type RunningServer, serve } from '../../src/cli/serve.ts'
+import { type RunningServer, serve } from '../../src/cli/serve-command.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import type { Vendor } from '../../src/vendors/vendor.ts'
 

@@ -8,7 +8,7 @@ import type { Environment } from '../../src/cli/terminal.ts'
 import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { DeliveryState } from '../../src/stores/webhook-store.ts'
-import { checkWebhookSecret } from '../../src/tasks/webhook-signature.ts'
+import { checkWebhookSecret } from '../../src/tasks/webhook-payload.ts'
 import { runCommand } from './support/run-command.ts'
 
 const CREATED_AT_MS = Date.UTC(2026, 0, 2, 3, 4, 5)

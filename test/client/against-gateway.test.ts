@@ -12,7 +12,7 @@ import {
   type ResponseFacts,
   type Upload,
 } from '../../src/client/index.ts'
-import { drawPicture } from '../../src/testing/sandbox/files/draw-picture.ts'
+import { drawPicture } from '../../src/testing/sandbox/files/draw-image.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 import { collected } from './stand-in.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createClient, type ReceivedWebhook, verifyWebhook } from '../../src/client/index.ts'
-import { newWebhookSecret, webhookHeaders } from '../../src/tasks/webhook-signature.ts'
+import { newWebhookSecret, webhookHeaders } from '../../src/tasks/webhook-payload.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 const SECRET = newWebhookSecret()

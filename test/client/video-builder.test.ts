@@ -4,7 +4,7 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
 import { DASHSCOPE_VIDEO_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GatewayError, video } from '../../src/client/builders/index.ts'
-import { parseVideoRequest } from '../../src/endpoints/videos/parse-video-request.ts'
+import { parseVideoRequest } from '../../src/endpoints/videos/video-endpoint.ts'
 
 const CDN = 'https://cdn.example.net'
 const catalog = createCatalog(DASHSCOPE_VIDEO_MODELS)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { drawPicture } from '../../src/testing/sandbox/files/draw-picture.ts'
+import { drawPicture } from '../../src/testing/sandbox/files/draw-image.ts'
 import { imageHeader } from '../../src/wire/image-header.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { OPENAI_VERSIONS, type OpenAIClient, openaiClient } from './support/openai-clients.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CallsUnderWay } from '../../src/core/calls-under-way.ts'
+import { CallsUnderWay } from '../../src/core/calls-in-flight.ts'
 
 test('a name cancels the oldest call that has it, and no other', () => {
   const calls = new CallsUnderWay()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { endOfTurn, sendAtEndOfTurn, workAtEndOfTurn } from '../../src/core/end-of-turn.ts'
+import { endOfTurn, sendAtEndOfTurn, workAtEndOfTurn } from '../../src/core/calls-in-flight.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { forwardedAddress } from '../../src/core/forwarded-address.ts'
+import { forwardedAddress } from '../../src/core/exchange.ts'
 
 const requestFrom = (remoteAddress: string | undefined, forwarded?: string) => ({
   method: 'GET',

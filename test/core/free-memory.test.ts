@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { freeMemory, isFreeable } from '../../src/core/free-memory.ts'
+import { freeMemory, isFreeable } from '../../src/core/memory-use.ts'
 
 const KILOBYTE = 1024
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RecentMap } from '../../src/core/recent-map.ts'
+import { RecentMap } from '../../src/core/maps.ts'
 
 test.each([
   ['within its time', 99, 'one'],

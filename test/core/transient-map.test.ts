@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { TransientMap } from '../../src/core/transient-map.ts'
+import { TransientMap } from '../../src/core/maps.ts'
 
 const KEYS = Array.from({ length: 50 }, (_, index) => `key-${index}`)
 

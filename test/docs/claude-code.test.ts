@@ -6,7 +6,7 @@ import type { MessagesRequest } from '../../src/endpoints/messages/messages-requ
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { ESTIMATED_BYTES_PER_TOKEN } from '../../src/endpoints/token-estimate.ts'
 import { matchRoute } from '../../src/gateway/routes.ts'
-import { EndpointTable } from '../../src/pipeline/endpoint-table.ts'
+import { EndpointTable } from '../../src/pipeline/pipeline-context.ts'
 import { anthropicError } from '../support/error-body.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 

@@ -8,7 +8,7 @@ import { readConfiguration } from '../../src/cli/configuration.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SETTINGS } from '../../src/cli/settings.ts'
-import { unpricedBy } from '../../src/pipeline/unpriced-models.ts'
+import { unpricedBy } from '../../src/pipeline/model-notices.ts'
 import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/configuration.md')

@@ -6,7 +6,7 @@ import { parseAllDocuments, parseDocument } from 'yaml'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { matchRoute } from '../../src/gateway/routes.ts'
-import { EndpointTable } from '../../src/pipeline/endpoint-table.ts'
+import { EndpointTable } from '../../src/pipeline/pipeline-context.ts'
 import { ROOT } from './support/markdown.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')

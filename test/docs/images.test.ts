@@ -3,17 +3,16 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
-import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
-import { MAX_PICTURE_SIDE } from '../../src/endpoints/image-edits/edited-pictures.ts'
-import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
+import { imageFamilyOf } from '../../src/catalog/vendor-models/vendor-models.ts'
+import { imageEditEndpoint, MAX_PICTURE_SIDE } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
 import {
   INTERACTION_RETENTION_MS,
   interactionImageEndpoint,
-} from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
-import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
-import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
-import { DEFAULT_FORM_LIMITS } from '../../src/wire/read-form.ts'
+  multimodalImageEndpoint,
+  openaiImageEndpoint,
+} from '../../src/endpoints/images/images-endpoint.ts'
+import { DEFAULT_FORM_LIMITS } from '../../src/wire/form.ts'
 import { editBody, generation, interaction, multimodal } from '../gateway/image-requests.ts'
 import { codeBlocks, firstTable, readPage, section } from './support/markdown.ts'
 

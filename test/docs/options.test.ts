@@ -4,8 +4,7 @@ import ts from 'typescript'
 import { expect, test } from 'vitest'
 import { CONFIG_OPTION } from '../../src/cli/configuration.ts'
 import { presetVariables } from '../../src/cli/configured-vendors.ts'
-import { SETTINGS } from '../../src/cli/settings.ts'
-import { VENDOR_VARIABLES } from '../../src/cli/vendor-variables.ts'
+import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { type Preset, presets } from '../../src/vendors/presets/presets.ts'
 import { firstTable, ROOT, readPage, readPages, section } from './support/markdown.ts'
@@ -75,7 +74,7 @@ test('names no signalbox variable on any page that does not exist', () => {
 })
 
 test('the page lists every option of createGateway', () => {
-  const file = ts.createSourceFile('x.ts', source('gateway/gateway-options.ts'), ts.ScriptTarget.Latest)
+  const file = ts.createSourceFile('x.ts', source('gateway/options.ts'), ts.ScriptTarget.Latest)
   const members = file.statements
     .filter((node) => ts.isInterfaceDeclaration(node))
     .filter((node) => node.name.text === 'GatewayOptions')
@@ -87,7 +86,7 @@ test('the page lists every option of createGateway', () => {
 })
 
 test('the defaults of the timeouts are those of the code', () => {
-  const code = /DEFAULT_TIMEOUTS: Timeouts = \{(.*)\}/.exec(source('gateway/default-times.ts'))?.[1] ?? ''
+  const code = /DEFAULT_TIMEOUTS: Timeouts = \{(.*)\}/.exec(source('gateway/options.ts'))?.[1] ?? ''
   const defaults = [...code.matchAll(/(\w+): ([\d_]+)/g)].map(([, name, value]) => [
     name,
     `${Number(value?.replaceAll('_', '')) / 1000} s`,

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { AdaptiveLimit } from '../../src/routing/adaptive-limit.ts'
+import { RetryBudget } from '../../src/pipeline/retry-budget.ts'
 import {
+  AdaptiveLimit,
   afterBegin,
   afterBusy,
   afterFailure,
   type CircuitState,
   CLOSED,
   FAILURES_TO_OPEN,
-} from '../../src/routing/circuit-breaker.ts'
-import { RetryBudget } from '../../src/routing/retry-budget.ts'
+} from '../../src/routing/candidate.ts'
 import { ROUTING_STRATEGIES } from '../../src/routing/routing-options.ts'
 import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
@@ -100,5 +100,5 @@ test('the numbers of the limit are those of the code', () => {
 test('the page lists the members of a reported key', () => {
   const [, ...rows] = firstTable(section(page, 'State'))
 
-  expect(rows.map(([member]) => member)).toEqual(membersOf('src/gateway/route-report.ts', 'KeyReport'))
+  expect(rows.map(([member]) => member)).toEqual(membersOf('src/gateway/operator-actions.ts', 'KeyReport'))
 })

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { OPERATOR_SCOPES } from '../../src/admin/operators.ts'
+import { OPERATOR_SCOPES } from '../../src/admin/admin-route.ts'
 import { ROOT } from './support/markdown.ts'
 
 const PAGE = readFileSync(join(ROOT, 'SECURITY.md'), 'utf8')

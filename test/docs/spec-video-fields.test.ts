@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../src/core/errors.ts'
-import { parseVideoRequest } from '../../src/endpoints/videos/parse-video-request.ts'
+import { parseVideoRequest } from '../../src/endpoints/videos/video-endpoint.ts'
 import { VIDEO_PROTOCOLS } from '../../src/endpoints/videos/video-protocols.ts'
 import { fieldTable, type Verdict, verdictOf } from './support/field-table.ts'
 

@@ -7,7 +7,7 @@ import {
   MAX_SPEECH_CHARACTERS,
   speechSchema,
 } from '../../src/endpoints/speech/speech-request.ts'
-import { MP3_KILOBITS } from '../../src/wire/mp3-encoder.ts'
+import { MP3_KILOBITS } from '../../src/wire/audio/encoders.ts'
 import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/speech.md')

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { type RawCaller, rawPost } from '../support/raw-caller.ts'
 import { chatBody, type RequestEnded, type StartedGateway, startGateway } from '../support/start-gateway.ts'

@@ -3,9 +3,9 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
-import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
+import { interactionImageEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
-import type { Form } from '../../src/wire/multipart.ts'
+import type { Form } from '../../src/wire/write-form.ts'
 import { fieldPart, picturePart } from './image-edits/edit-parts.ts'
 
 const catalog = createCatalog(BUILT_IN_MODELS)

@@ -4,11 +4,11 @@ import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { Endpoint } from '../../src/endpoints/endpoint.ts'
 import { imageReferencesSchema } from '../../src/endpoints/image-edits/image-edit-request.ts'
-import { interactionSchema } from '../../src/endpoints/images/interactions/interaction-schema.ts'
-import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
-import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/multimodal-image-schema.ts'
+import { multimodalImageEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
+import { interactionSchema } from '../../src/endpoints/images/interactions/interaction-request.ts'
+import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/multimodal-image-request.ts'
 import { chatRequestFromMessages } from '../../src/endpoints/messages/chat-request-from-messages.ts'
-import { advisorsOf } from '../../src/endpoints/messages/inner-samplings.ts'
+import { advisorsOf } from '../../src/endpoints/messages/messages-estimate.ts'
 import {
   type ContentBlock,
   countTokensSchema,
@@ -16,7 +16,7 @@ import {
   messagesSchema,
 } from '../../src/endpoints/messages/messages-request.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
-import { extraFeatures } from '../../src/vendors/anthropic/extra-features.ts'
+import { extraFeatures } from '../../src/vendors/anthropic/messages-operation.ts'
 
 const catalog = createCatalog(BUILT_IN_MODELS)
 

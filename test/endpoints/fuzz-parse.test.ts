@@ -7,33 +7,34 @@ import { parseCallerJson } from '../../src/core/json.ts'
 import { completionsEndpoint } from '../../src/endpoints/completions/completions-endpoint.ts'
 import type { Endpoint } from '../../src/endpoints/endpoint.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
-import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
-import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
-import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
+import {
+  interactionImageEndpoint,
+  multimodalImageEndpoint,
+  openaiImageEndpoint,
+} from '../../src/endpoints/images/images-endpoint.ts'
 import { chatRequestFromMessages } from '../../src/endpoints/messages/chat-request-from-messages.ts'
 import {
   countTokensEndpoint,
   MessagesConversation,
   messagesEndpoint,
+  remotePictures,
 } from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
-import { remotePictures } from '../../src/endpoints/messages/remote-pictures.ts'
 import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
 import { rerankEndpoint } from '../../src/endpoints/rerank/rerank-endpoint.ts'
 import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
-import { remotePictures as picturesOfResponses } from '../../src/endpoints/responses/remote-pictures.ts'
 import {
   inputTokensEndpoint,
+  remotePictures as picturesOfResponses,
   ResponsesConversation,
   responsesEndpoint,
 } from '../../src/endpoints/responses/responses-endpoint.ts'
 import type { ResponsesRequest } from '../../src/endpoints/responses/responses-request.ts'
-import { speechEndpoint } from '../../src/endpoints/speech/speech-endpoint.ts'
-import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
+import { speechEndpoint, splitSpeechText } from '../../src/endpoints/speech/speech-endpoint.ts'
 import { withOwnObjects } from '../../src/endpoints/vendor-objects.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
 import { cohere } from '../../src/vendors/cohere/cohere.ts'
-import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/openai-models.ts'
+import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/openai.ts'
 import { oddBodies, rawJson } from './fuzz-bodies.ts'
 import {
   completionBodies,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { GatewayError } from '../../src/core/errors.ts'
-import { checkRequest, fieldPath } from '../../src/endpoints/request-field.ts'
+import { checkRequest, fieldPath } from '../../src/endpoints/schema.ts'
 
 test.each([
   [[], ''],

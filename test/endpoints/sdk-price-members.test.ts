@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { ANTHROPIC_PRICE_MEMBERS } from '../../src/vendors/anthropic/price-members.ts'
-import { OPENAI_PRICE_MEMBERS } from '../../src/vendors/shared/openai-price-members.ts'
+import { ANTHROPIC_PRICE_MEMBERS } from '../../src/vendors/anthropic/anthropic-vertex.ts'
+import { OPENAI_PRICE_MEMBERS } from '../../src/vendors/shared/openai-abilities.ts'
 import { SDK_REQUESTS, type SdkMember, type SdkRequestFile, sdkRequestMembers } from '../support/sdk-request-members.ts'
 
 /** Members that price fields of the endpoints name, or that count units: images, seconds, answers. */

@@ -6,7 +6,7 @@ import {
   messagesFieldParam,
   messagesSearches,
   messagesSurcharges,
-} from '../../src/endpoints/messages/messages-surcharges.ts'
+} from '../../src/endpoints/messages/messages-estimate.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 

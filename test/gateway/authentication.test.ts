@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
-import { hashApiKey } from '../../src/stores/api-key.ts'
+import { hashApiKey } from '../../src/stores/api-keys.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { RawClient } from '../adapters/support/raw-client.ts'

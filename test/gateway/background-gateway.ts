@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, expect } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { AnyHook } from '../../src/hooks/hook.ts'
 import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'

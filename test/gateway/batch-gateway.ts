@@ -1,6 +1,6 @@
 import OpenAI, { toFile } from 'openai'
 import { afterEach } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 

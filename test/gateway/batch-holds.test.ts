@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { Hook } from '../../src/hooks/hook.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { batchGateways, batchLine, linesOfFile, submitBatch } from './batch-gateway.ts'

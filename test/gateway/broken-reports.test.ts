@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { Principal } from '../../src/stores/principal.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { chatBody, type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'

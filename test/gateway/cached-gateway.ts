@@ -1,4 +1,4 @@
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
 
 export const CHAT = '/v1/chat/completions'

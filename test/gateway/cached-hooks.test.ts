@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { AnyHook, Denial, HookAnswer } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { formatDollars } from '../../src/core/money.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { rawPost } from '../support/raw-caller.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { CallerWatch } from '../../src/gateway/caller-watch.ts'
-import type { CallerWork } from '../../src/pipeline/caller-rights.ts'
+import { CallerWatch } from '../../src/gateway/in-flight.ts'
+import type { CallerWork } from '../../src/pipeline/authenticate.ts'
 import type { PipelineContext } from '../../src/pipeline/pipeline-context.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 

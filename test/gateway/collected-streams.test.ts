@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI, { toFile } from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { Fault } from '../../src/testing/index.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
-import { decodeVector, encodeVector } from '../../src/endpoints/embeddings/vector-encoding.ts'
+import { decodeVector, encodeVector } from '../../src/endpoints/embeddings/embeddings-endpoint.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { type AnsweringVendor, answeringVendor, json } from './answering-vendor.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { decodeVector } from '../../src/endpoints/embeddings/vector-encoding.ts'
+import { decodeVector } from '../../src/endpoints/embeddings/embeddings-endpoint.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 const EMBEDDINGS = '/v1/embeddings'

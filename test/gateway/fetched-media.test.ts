@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { listen } from '../support/listen.ts'
 import { rawPost } from '../support/raw-caller.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'

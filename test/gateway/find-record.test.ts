@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { findRecord } from '../../src/gateway/find-record.ts'
-import type { UsageReports } from '../../src/gateway/usage.ts'
-import { exampleDraft } from '../../src/testing/contracts/store-example.ts'
+import { findRecord, type UsageReports } from '../../src/gateway/usage.ts'
+import { exampleDraft } from '../../src/testing/contracts/contract-runner.ts'
 import { type UsageRecord, usageRecord } from '../../src/usage/usage-record.ts'
 
 const AT_MS = Date.UTC(2026, 10, 27)

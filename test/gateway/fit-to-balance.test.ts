@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 let started: StartedGateway | undefined

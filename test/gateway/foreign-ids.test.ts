@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import type { StartedGateway } from '../support/start-gateway.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { defineHook } from '../../src/hooks/hook.ts'
 import type { Transport, TransportControl, TransportRequest } from '../../src/transport/transport.ts'
 import { undiciTransport } from '../../src/transport/undici.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readForm } from '../../src/wire/read-form.ts'
+import { readForm } from '../../src/wire/form.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { EDITS, png } from './image-requests.ts'
 

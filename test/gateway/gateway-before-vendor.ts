@@ -1,6 +1,6 @@
 import { afterEach } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { type AnswerCall, type AnsweringVendor, answeringVendor } from './answering-vendor.ts'
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { AnyHook } from '../../src/hooks/hook.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { drawPicture, type PictureFormat } from '../../src/testing/sandbox/files/draw-picture.ts'
+import { drawPicture, type PictureFormat } from '../../src/testing/sandbox/files/draw-image.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { imageHeader } from '../../src/wire/image-header.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { rawPost } from '../support/raw-caller.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 import { expectNoCharge, expectNothingSent, openaiStyle, upstreamStyle } from './image-error-shapes.ts'

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { drawPicture } from '../../src/testing/sandbox/files/draw-picture.ts'
+import { drawPicture } from '../../src/testing/sandbox/files/draw-image.ts'
 import { TEST_KEY } from '../support/start-gateway.ts'
 
 export const IMAGES = '/v1/images/generations'

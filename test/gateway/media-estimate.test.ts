@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { PriceRow } from '../../src/catalog/prices/prices.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 import { dataUrl, gifFile, jpegFile, mp3File, pdfFile, pngFile, wavFile } from '../wire/media-files.ts'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { eventsOf } from '../endpoints/messages/stream-events.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
 import { messagesBody } from './messages-requests.ts'

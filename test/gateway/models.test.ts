@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PriceFile, PriceRow } from '../../src/catalog/prices/prices.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import type { ListedModel } from '../../src/gateway/model-list.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { sandboxVendors } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { voyage } from '../../src/vendors/voyage/voyage.ts'

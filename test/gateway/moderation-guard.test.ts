@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { type ModerationGuardOptions, moderationGuard } from '../../src/hooks/moderation-guard.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { fakeClock } from '../../src/testing/index.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Ledger } from '../../src/stores/ledger.ts'
-import { memoryRateLimiter } from '../../src/stores/memory/memory-rate-limiter.ts'
+import { memoryRateLimiter } from '../../src/stores/memory/memory-limiters.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { rawPost } from '../support/raw-caller.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'

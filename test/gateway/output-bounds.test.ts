@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { NewAccount } from '../../src/stores/ledger.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { Authenticate } from '../../src/stores/principal.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { definePrices, type PriceRow, type Prices, reloadablePrices } from '../../src/catalog/prices/prices.ts'
-import { type ListedPrice, priceList } from '../../src/gateway/price-list.ts'
+import { type ListedPrice, priceList } from '../../src/gateway/model-warnings.ts'
 
 const catalog = createCatalog(BUILT_IN_MODELS)
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ModelDefinition, PromptCaching } from '../../src/catalog/model.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { amazonBedrock } from '../../src/vendors/amazon-bedrock/amazon-bedrock.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { AnyHook, HookCall, HookWire } from '../../src/hooks/hook.ts'
-import { defineHook } from '../../src/hooks/hook.ts'
+import { type AnyHook, defineHook, type HookCall, type HookWire } from '../../src/hooks/hook.ts'
 import { chatBody, TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { closedAfterEach, hookedGateway, USAGE, VENDOR_KEY } from './hooked-gateway.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { memoryCache } from '../../src/stores/memory/memory-cache.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { withOwnItemIds } from '../../src/endpoints/responses/own-items.ts'
 import type { ResponsesItem } from '../../src/endpoints/responses/responses-request.ts'
+import { withOwnItemIds } from '../../src/endpoints/responses/stored-responses.ts'
 import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { PriceRow } from '../../src/catalog/prices/prices.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { azureOpenai } from '../../src/vendors/azure-openai/azure-openai.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'

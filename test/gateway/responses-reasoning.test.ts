@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { withOwnItemIds } from '../../src/endpoints/responses/own-items.ts'
 import type { ResponsesItem } from '../../src/endpoints/responses/responses-request.ts'
+import { withOwnItemIds } from '../../src/endpoints/responses/stored-responses.ts'
 import { type CapturedRecord, capture } from '../../src/hooks/capture.ts'
 import type { AnyHook, Hook } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type Routed, startRouted } from '../routing/support/start-routed.ts'
 import { TEST_KEY } from '../support/start-gateway.ts'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { fetchHandler, nextHandlers } from '../../src/adapters/fetch.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { fakeClock, sandboxVendors } from '../../src/testing/index.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { chatBody, TEST_MODELS } from '../support/start-gateway.ts'
 import { json } from './answering-vendor.ts'

@@ -2,7 +2,7 @@ import cluster from 'node:cluster'
 import { afterEach, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 

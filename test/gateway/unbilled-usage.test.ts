@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import type { Credential } from '../../src/core/credential.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { Transport, TransportHandler } from '../../src/transport/transport.ts'
 import { azureOpenai } from '../../src/vendors/azure-openai/azure-openai.ts'

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { listPrices } from '../../src/catalog/prices/list-prices.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { sandboxVendors } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import type { SandboxOptions } from '../../src/testing/index.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { undiciTransport } from '../../src/transport/undici.ts'

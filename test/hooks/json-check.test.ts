@@ -1,7 +1,7 @@
 import { Validator } from '@cfworker/json-schema'
 import { jsonrepair } from 'jsonrepair'
 import { describe, expect, test } from 'vitest'
-import { JsonCheck, type JsonTools } from '../../src/hooks/json-check.ts'
+import { JsonCheck, type JsonTools } from '../../src/hooks/json-answer.ts'
 import { hostileSchemas } from '../support/hostile-schemas.ts'
 
 const TOOLS: JsonTools = {

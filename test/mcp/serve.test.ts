@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { type RunningServer, serve } from '../../src/cli/serve.ts'
+import { type RunningServer, serve } from '../../src/cli/serve-command.ts'
 import { mcpClient } from './support/mcp-client.ts'
 import { callTool } from './support/tool-result.ts'
 

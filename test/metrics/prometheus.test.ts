@@ -3,9 +3,15 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { fetchHandler } from '../../src/adapters/fetch.ts'
 import type { RequestEnd } from '../../src/core/observer.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
-import { exposition, formatFor } from '../../src/metrics/exposition.ts'
-import { type GatewayMetrics, metricsHandler, type PrometheusOptions, prometheus } from '../../src/metrics/index.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
+import {
+  exposition,
+  formatFor,
+  type GatewayMetrics,
+  metricsHandler,
+  type PrometheusOptions,
+  prometheus,
+} from '../../src/metrics/index.ts'
 import { MAX_SERIES } from '../../src/metrics/metric-family.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { voyage } from '../../src/vendors/voyage/voyage.ts'

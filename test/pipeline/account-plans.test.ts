@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { AccountPlans } from '../../src/pipeline/account-plans.ts'
+import { AccountPlans } from '../../src/pipeline/pipeline-context.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 

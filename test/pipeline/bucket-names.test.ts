@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bucketNames, MAX_KEPT_NAMES } from '../../src/pipeline/bucket-names.ts'
+import { bucketNames, MAX_KEPT_NAMES } from '../../src/pipeline/admission.ts'
 import { bucketKey } from '../../src/stores/redis/redis-scripts.ts'
 
 test('the names of a key are made once', () => {

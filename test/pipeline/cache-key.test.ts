@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { defineModel } from '../../src/catalog/model.ts'
 import { readCallerJson } from '../../src/core/json.ts'
-import { cachedChats } from '../../src/endpoints/chat/cached-chats.ts'
+import { cachedChats } from '../../src/endpoints/chat/chat-endpoint.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { embeddingsSchema } from '../../src/endpoints/embeddings/embeddings-request.ts'
 import type { Endpoint } from '../../src/endpoints/endpoint.ts'
 import { messagesSchema } from '../../src/endpoints/messages/messages-request.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { responsesSchema } from '../../src/endpoints/responses/responses-schema.ts'
-import { cacheKey, type KeyParts } from '../../src/pipeline/cache/cache-key.ts'
+import { cacheKey, type KeyParts } from '../../src/pipeline/cache/answer-cache.ts'
 
 const model = defineModel({ id: 'chat-1', kind: 'chat', vendor: 'one' })
 const PARTS: KeyParts = {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { openaiErrors } from '../../src/endpoints/error-dialect.ts'
-import { anthropicErrors } from '../../src/endpoints/messages/messages-errors.ts'
+import { anthropicErrors } from '../../src/endpoints/messages/messages-endpoint.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
-import { EndpointTable } from '../../src/pipeline/endpoint-table.ts'
+import { EndpointTable } from '../../src/pipeline/pipeline-context.ts'
 
 const endpoints = new EndpointTable(ENDPOINTS)
 const callerWith = (headers: Readonly<Record<string, string>>) => ({ header: (name: string) => headers[name] })

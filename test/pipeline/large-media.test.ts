@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { chatEndpoint } from '../../src/endpoints/chat/chat-endpoint.ts'
 import type { Endpoint } from '../../src/endpoints/endpoint.ts'
-import { measureInput } from '../../src/pipeline/media-estimate.ts'
+import { measureInput } from '../../src/pipeline/estimate.ts'
 
 const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,QUJD' } }
 

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import { fetchHandler } from '../../src/adapters/fetch.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
-import { withoutQuotes } from '../../src/pipeline/quoted-prompts.ts'
+import { withoutQuotes } from '../../src/pipeline/estimate.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { type Listening, listen } from '../support/listen.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { defineModel } from '../../src/catalog/model.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import { silentLogger } from '../../src/core/logger.ts'
-import { RetirementNotices } from '../../src/pipeline/retirement-notices.ts'
+import { RetirementNotices } from '../../src/pipeline/notices.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
 test('emits at most 1,000 events per day, whatever ids callers choose for a pattern, and a header for each', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SettlementRetries } from '../../src/pipeline/settlement-retries.ts'
+import { SettlementRetries } from '../../src/pipeline/store-health.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 const down = (): never => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { estimatedUsage } from '../../src/pipeline/estimate.ts'
 import { TokenSizes } from '../../src/pipeline/token-sizes.ts'
-import { estimatedUsage } from '../../src/pipeline/usage-estimate.ts'
 
 const MODELS = [{ id: 'thinker' }, { id: 'other' }]
 

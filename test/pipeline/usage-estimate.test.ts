@@ -7,7 +7,7 @@ import {
   estimatedUsage,
   mostUsage,
   usagePart,
-} from '../../src/pipeline/usage-estimate.ts'
+} from '../../src/pipeline/estimate.ts'
 
 function measured(estimate: Usage) {
   return { estimate, bytesPerToken: 4, usualReasoningTokens: undefined, tokensPerSecond: 100 }

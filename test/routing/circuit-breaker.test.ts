@@ -14,7 +14,7 @@ import {
   circuitOf,
   ejected,
   FAILURES_TO_OPEN,
-} from '../../src/routing/circuit-breaker.ts'
+} from '../../src/routing/candidate.ts'
 
 const T = 1_000_000
 

@@ -1,11 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Circuit } from '../../src/routing/circuit-breaker.ts'
-import {
-  type EligibleCandidate,
-  eligibleCandidates,
-  type SelectionContext,
-} from '../../src/routing/eligible-candidates.ts'
+import type { Circuit } from '../../src/routing/candidate.ts'
+import { type EligibleCandidate, eligibleCandidates, type SelectionContext } from '../../src/routing/selection.ts'
 
 interface Facts {
   readonly model: string

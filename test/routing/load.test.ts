@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { AdaptiveLimit } from '../../src/routing/adaptive-limit.ts'
-import { LatencyAverage } from '../../src/routing/latency-average.ts'
-import { RetryBudget } from '../../src/routing/retry-budget.ts'
+import { RetryBudget } from '../../src/pipeline/retry-budget.ts'
+import { AdaptiveLimit, LatencyAverage } from '../../src/routing/candidate.ts'
 
 describe('the limit of a vendor', () => {
   test('is cut by a quarter at a sign of overload, once for all signs of a second, down to 5', () => {

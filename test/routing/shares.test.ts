@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pickByKey } from '../../src/routing/rendezvous.ts'
-import { pickSmoothly } from '../../src/routing/smooth-weighted.ts'
+import { pickByKey } from '../../src/routing/route-table.ts'
+import { pickSmoothly } from '../../src/routing/selection.ts'
 
 type Several<Entry> = [Entry, ...Entry[]]
 

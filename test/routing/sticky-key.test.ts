@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { stickyKey } from '../../src/routing/sticky-key.ts'
+import { stickyKey } from '../../src/pipeline/estimate.ts'
 
 function keyOf(members: object, headers: Readonly<Record<string, string>> = {}): string | undefined {
   return stickyKey('acct_1', { model: 'm', ...members }, (name) => headers[name])

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { createApiKey, hashApiKey, isWellFormedApiKey } from '../../src/stores/api-key.ts'
+import { createApiKey, hashApiKey, isWellFormedApiKey } from '../../src/stores/api-keys.ts'
 
 describe('createApiKey', () => {
   it('makes sk-, 43 characters of secret and 6 check characters, all base62', () => {

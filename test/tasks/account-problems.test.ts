@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { TEXT_LEFT_OUT } from '../../src/pipeline/quoted-prompts.ts'
+import { TEXT_LEFT_OUT } from '../../src/pipeline/estimate.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { listen } from '../support/listen.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'

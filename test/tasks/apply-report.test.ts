@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { CatalogModel } from '../../src/catalog/model.ts'
-import { videoTask } from '../../src/endpoints/videos/video-task.ts'
+import { videoTask } from '../../src/endpoints/videos/video-endpoint.ts'
 import type { TaskRecord } from '../../src/stores/task-store.ts'
 import { applyReport, nextPollAtMs, type ReportFacts } from '../../src/tasks/apply-report.ts'
 import type { TaskReport } from '../../src/vendors/vendor.ts'

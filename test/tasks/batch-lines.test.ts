@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { linesOf } from '../../src/tasks/batches/batch-lines.ts'
+import { linesOf } from '../../src/tasks/batches/lines.ts'
 
 async function* piecesOf(...pieces: readonly string[]): AsyncIterable<Uint8Array> {
   for (const piece of pieces) yield Buffer.from(piece)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { TOO_LONG } from '../../src/tasks/batches/batch-lines.ts'
-import { ListSplitter } from '../../src/tasks/batches/split-list.ts'
+import { ListSplitter } from '../../src/tasks/batches/inline-requests.ts'
+import { TOO_LONG } from '../../src/tasks/batches/lines.ts'
 
 interface Split {
   readonly items: readonly string[]

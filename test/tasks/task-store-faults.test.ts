@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { FailingStore, type StoreFault } from './support/failing-store.ts'
 import { CREDIT, type TaskBench, taskBench, WEBHOOK_SECRET } from './support/task-bench.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/core/clock.ts'
-import { accountStorageOf } from '../../src/gateway/account-storage.ts'
+import { accountStorageOf } from '../../src/gateway/accounts.ts'
 import { webhooksOf } from '../../src/gateway/webhooks.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { StoredBounds } from '../../src/stores/stored-bounds.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { videoTask } from '../../src/endpoints/videos/video-task.ts'
+import { videoTask } from '../../src/endpoints/videos/video-endpoint.ts'
 import type { TaskRecord, TaskState } from '../../src/stores/task-store.ts'
 import { newDelivery } from '../../src/tasks/webhook-payload.ts'
 import { countingIds } from '../../src/testing/index.ts'

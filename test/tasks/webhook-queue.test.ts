@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type TakenDelivery, WebhookQueue } from '../../src/tasks/webhook-queue.ts'
+import { type TakenDelivery, WebhookQueue } from '../../src/tasks/webhook-deliverer.ts'
 
 const ROOM = 512
 

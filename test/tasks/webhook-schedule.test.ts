@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { WebhookResponse } from '../../src/tasks/webhook-call.ts'
-import { stepAfter } from '../../src/tasks/webhook-schedule.ts'
+import { stepAfter, type WebhookResponse } from '../../src/tasks/webhook-deliverer.ts'
 
 const NOW_MS = 1_000_000
 const HOUR_MS = 3_600_000

@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
-import { checkWebhookSecret, newWebhookSecret, webhookHeaders } from '../../src/tasks/webhook-signature.ts'
+import { checkWebhookSecret, newWebhookSecret, webhookHeaders } from '../../src/tasks/webhook-payload.ts'
 
 const body = '{"type":"video.generation.completed","data":{"text":"née 日本語"}}'
 

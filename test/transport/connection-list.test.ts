@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Connection, ConnectionList, MAX_IDLE_CONNECTIONS } from '../../src/transport/connection-list.ts'
+import { type Connection, ConnectionList, MAX_IDLE_CONNECTIONS } from '../../src/transport/undici.ts'
 
 class FakeConnection implements Connection {
   isOpen = true

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RawHeaders } from '../../src/transport/raw-headers.ts'
+import { RawHeaders } from '../../src/transport/undici.ts'
 
 const headers = (...list: string[]): RawHeaders => new RawHeaders(list.map((text) => Buffer.from(text, 'latin1')))
 

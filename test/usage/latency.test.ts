@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bucketOf, LATENCY_BOUNDS_MS, LATENCY_BUCKETS, percentilesOf } from '../../src/usage/latency.ts'
+import { bucketOf, LATENCY_BOUNDS_MS, LATENCY_BUCKETS, percentilesOf } from '../../src/usage/usage-record.ts'
 
 function countsOf(durations: readonly number[]): number[] {
   const counts = new Array<number>(LATENCY_BUCKETS).fill(0)

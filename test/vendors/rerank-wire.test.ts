@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createRerankOperation } from '../../src/endpoints/rerank/rerank-operation.ts'
+import { createRerankOperation } from '../../src/endpoints/rerank/rerank-endpoint.ts'
 import type { RerankRequest } from '../../src/endpoints/rerank/rerank-request.ts'
 import { cohere } from '../../src/vendors/cohere/cohere.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { base64Chunks } from '../../src/wire/base64-chunks.ts'
+import { base64Chunks } from '../../src/wire/base64.ts'
 
 test('chunks of any lengths become the base64 of all of them', () => {
   fc.assert(

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { encodeForm } from '../../src/wire/encode-form.ts'
-import type { Form, FormFile, FormPart } from '../../src/wire/multipart.ts'
-import { readForm } from '../../src/wire/read-form.ts'
+import { readForm } from '../../src/wire/form.ts'
+import { encodeForm, type Form, type FormFile, type FormPart } from '../../src/wire/write-form.ts'
 import { BOUNDARY } from './support/write-form.ts'
 
 const file = (part: Partial<FormFile> = {}): FormFile => {

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { eventFrame } from '../../src/testing/sandbox/amazon-bedrock/event-frame.ts'
-import { EventFrameError, EventFrameReader } from '../../src/wire/event-frames.ts'
+import { eventFrame } from '../../src/testing/sandbox/amazon-bedrock/bedrock-operations.ts'
+import { EventFrameError, EventFrameReader } from '../../src/vendors/amazon-bedrock/converse-answer.ts'
 
 /** Returns the frames from reads of these bytes as a list of strings. */
 function framesOf(chunks: readonly Uint8Array[]): { frames: string[]; reader: EventFrameReader } {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { JsonCursor, textBetween } from '../../src/wire/json-cursor.ts'
-import { findMembers, findString, outlineMembers } from '../../src/wire/json-spans.ts'
+import { findMembers, findString, outlineMembers } from '../../src/wire/json-edits.ts'
 
 function found(text: string, name = 'model'): string | undefined {
   const bytes = Buffer.from(text)

@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { audioHeader } from '../../src/wire/audio/audio-header.ts'
-import { Base64Bytes } from '../../src/wire/base64-bytes.ts'
-import { pdfPages } from '../../src/wire/pdf-header.ts'
+import { Base64Bytes } from '../../src/wire/base64.ts'
+import { pdfPages } from '../../src/wire/image-header.ts'
 import { flacFile, linearizedPdf, mp3File, oggFile, pdfFile, wavFile } from './media-files.ts'
 
 const lengthOf = (bytes: Base64Bytes): number | undefined => audioHeader(bytes)?.seconds

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mp3Encoder } from '../../src/wire/mp3-encoder.ts'
+import { mp3Encoder } from '../../src/wire/audio/encoders.ts'
 import { mp3Frames } from './mp3-frames.ts'
 
 const RATE = 24_000

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
-import type { Form } from '../../src/wire/multipart.ts'
-import { type FormLimits, readForm } from '../../src/wire/read-form.ts'
+import { type FormLimits, readForm } from '../../src/wire/form.ts'
+import type { Form } from '../../src/wire/write-form.ts'
 import { BOUNDARY, cut, FORM_TYPE, field, file, type WrittenPart, writeForm } from './support/write-form.ts'
 
 const read = (parts: readonly WrittenPart[], limits?: Partial<FormLimits>): Promise<Form> =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { soundStart, WAV_HEADER_BYTES, WavEncoder, wavHeader } from '../../src/wire/wav-encoder.ts'
+import { soundStart, WAV_HEADER_BYTES, WavEncoder, wavHeader } from '../../src/wire/audio/encoders.ts'
 import { wavFile } from './wav-file.ts'
 
 test('a header is that of 16-bit mono sound whose length is open', () => {

@@ -1,7 +1,9 @@
 import * as z from 'zod'
+import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import type { SpendingCap } from '../../stores/principal.ts'
 import type { RateLimits } from '../../stores/rate-limiter.ts'
+import { momentOf, UsageQueryError } from '../../usage/usage-query.ts'
 
 /** Decimal dollars. */
 export const dollars = z.string().regex(/^-?\d{1,15}(?:\.\d{1,9})?$/, 'must be decimal dollars such as "2.50"')
@@ -72,5 +74,32 @@ export function limitsObject(limits: RateLimits | undefined) {
     requests_per_minute: limits.requestsPerMinute ?? null,
     tokens_per_minute: limits.tokensPerMinute ?? null,
     concurrency: limits.concurrency ?? null,
+  }
+}
+
+/** Time as Unix milliseconds, or as ISO 8601 text such as `2026-11-01`, which is UTC without a zone. */
+export const moment = z.string().min(1).max(40)
+
+/** Time in a body, where milliseconds may also be a number. */
+export const bodyMoment = z.union([moment, z.int().min(0)])
+
+/** Time as it was sent. */
+type SentMoment = z.output<typeof bodyMoment>
+
+/** Converts a time for `gateway.usage`, which accepts digits only as a number. */
+export function momentText(sent: SentMoment): SentMoment {
+  return typeof sent === 'string' && /^\d{1,15}$/.test(sent) ? Number(sent) : sent
+}
+
+/**
+ * Returns a time in Unix milliseconds.
+ * @throws GatewayError `invalid_request` naming the parameter.
+ */
+export function momentMs(param: string, sent: SentMoment): number {
+  try {
+    return momentOf(param, momentText(sent))
+  } catch (cause) {
+    if (!(cause instanceof UsageQueryError)) throw cause
+    throw new GatewayError('invalid_request', { message: cause.message, param, cause })
   }
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import type { WebhookDelivery } from '../../stores/webhook-store.ts'
-import type { Operator } from '../operators.ts'
+import type { Operator } from '../admin-route.ts'
 import { id, timeMs } from './fields.ts'
 
 export const taskState = z.enum(['submitting', 'unknown', 'queued', 'in_progress', 'completed', 'failed', 'cancelled'])

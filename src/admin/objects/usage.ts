@@ -1,9 +1,8 @@
 import * as z from 'zod'
 import { formatDollars } from '../../core/money.ts'
 import type { UsageReportRow } from '../../gateway/usage.ts'
-import type { Percentiles } from '../../usage/latency.ts'
-import type { AttemptRecord, UsageRecord } from '../../usage/usage-record.ts'
-import { entrySchema } from './books.ts'
+import type { AttemptRecord, Percentiles, UsageRecord } from '../../usage/usage-record.ts'
+import { entrySchema } from './accounts.ts'
 import { dollars, id, timeMs, usageCounts } from './fields.ts'
 
 const percentiles = z.strictObject({ p50_ms: z.number(), p95_ms: z.number(), p99_ms: z.number() }).nullable()

@@ -1,13 +1,9 @@
 import type { AdminRoute } from '../admin-route.ts'
-import { ACCOUNT_ROUTES } from './account-routes.ts'
-import { AUDIT_ROUTES } from './audit-routes.ts'
-import { BOOK_ROUTES } from './book-routes.ts'
-import { HOLD_ROUTES } from './hold-routes.ts'
+import { ACCOUNT_ROUTES, BOOK_ROUTES, HOLD_ROUTES } from './account-routes.ts'
 import { KEY_ROUTES } from './key-routes.ts'
-import { OPERATOR_ROUTES } from './operator-routes.ts'
-import { REQUEST_ROUTES } from './request-routes.ts'
+import { AUDIT_ROUTES, OPERATOR_ROUTES } from './operator-routes.ts'
+import { REQUEST_ROUTES, USAGE_ROUTES } from './request-routes.ts'
 import { TASK_ROUTES } from './task-routes.ts'
-import { USAGE_ROUTES } from './usage-routes.ts'
 import { VENDOR_ROUTES } from './vendor-routes.ts'
 
 /** All routes of the admin API. */

@@ -1,12 +1,22 @@
 import * as z from 'zod'
 import type { Gateway } from '../../gateway/gateway.ts'
-import type { KeyRecord } from '../../stores/key-store.ts'
+import type { KeyRecord } from '../../stores/api-keys.ts'
 import type { RateLimits } from '../../stores/rate-limiter.ts'
 import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
-import { countOf, id, label, listObject, listOfObjects, pageQuery, periodLimit, rateLimits } from '../objects/fields.ts'
-import { keyObject, keySchema, madeKeySchema } from '../objects/key.ts'
+import { keyObject, keySchema, madeKeySchema } from '../objects/accounts.ts'
+import {
+  bodyMoment,
+  countOf,
+  id,
+  label,
+  listObject,
+  listOfObjects,
+  momentMs,
+  pageQuery,
+  periodLimit,
+  rateLimits,
+} from '../objects/fields.ts'
 import { capOf } from './account-routes.ts'
-import { bodyMoment, momentMs } from './moment.ts'
 
 /** Larger than in other lists, which start with the newest: few accounts have more keys. */
 const DEFAULT_LIMIT = 1_000

@@ -3,9 +3,17 @@ import * as z from 'zod'
 import type { GatewayRequest } from '../../core/exchange.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
-import { type AdminRoute, changeId, checkScope, defineRawRoute, defineRoute, existing } from '../admin-route.ts'
-import { id } from '../objects/fields.ts'
-import { OPERATOR_SCOPES } from '../operators.ts'
+import {
+  type AdminRoute,
+  changeId,
+  checkScope,
+  defineRawRoute,
+  defineRoute,
+  existing,
+  OPERATOR_SCOPES,
+} from '../admin-route.ts'
+import { auditEntryObject, auditEntrySchema } from '../objects/accounts.ts'
+import { countOf, id, listObject, listOfObjects, moment, momentMs, pageQuery } from '../objects/fields.ts'
 
 /** Paths of requests that start a new call. All other paths concern stored data of an account. */
 const NEW_CALLS: ReadonlySet<string> = new Set(ENDPOINTS.map(({ path }) => path))
@@ -118,3 +126,27 @@ function storedReference(path: string, request: object): string | undefined {
 function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null
 }
+
+/** Routes of changes by operators. */
+export const AUDIT_ROUTES: readonly AdminRoute[] = [
+  defineRoute({
+    id: 'list_changes',
+    method: 'GET',
+    path: '/audit',
+    tag: 'audit',
+    summary: 'Changes by operators of the last 365 days, newest first',
+    scope: 'read',
+    query: z.strictObject({ subject: id.optional(), from: moment.optional(), to: moment.optional(), ...pageQuery }),
+    answer: listOfObjects(auditEntrySchema),
+    async run({ gateway, query: { subject, from, to, after: cursor, limit } }) {
+      const page = await gateway.audit.list({
+        subject,
+        fromMs: from === undefined ? undefined : momentMs('from', from),
+        untilMs: to === undefined ? undefined : momentMs('to', to),
+        cursor,
+        limit: countOf(limit),
+      })
+      return listObject(page.entries.map(auditEntryObject), page.next)
+    },
+  }),
+]

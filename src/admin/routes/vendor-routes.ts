@@ -1,12 +1,20 @@
 import * as z from 'zod'
-import { noticeStartMs, retirementOf } from '../../catalog/model-retirement.ts'
+import { noticeStartMs, retirementOf } from '../../catalog/catalog.ts'
 import { formatDollars } from '../../core/money.ts'
 import { DAY_MS } from '../../usage/usage-store.ts'
 import { type AdminCall, type AdminRoute, defineRoute, existing, paramOf } from '../admin-route.ts'
-import { catalogObject, catalogSchema } from '../objects/catalog.ts'
+import {
+  catalogObject,
+  catalogSchema,
+  modelObject,
+  modelSchema,
+  priceObject,
+  priceSchema,
+  retiringModelSchema,
+  vendorObject,
+  vendorSchema,
+} from '../objects/catalog.ts'
 import { listObject, listOfObjects } from '../objects/fields.ts'
-import { modelObject, modelSchema, priceObject, priceSchema, retiringModelSchema } from '../objects/model.ts'
-import { vendorObject, vendorSchema } from '../objects/vendor.ts'
 
 /** Number of earlier days whose calls the list of retiring models counts, in addition to today. */
 const SPEND_DAYS = 29

@@ -1,5 +1,4 @@
 import type { ModelDefinition } from '../model.ts'
-import { ANTHROPIC_CHAT_MODELS } from './anthropic-models.ts'
 import {
   DASHSCOPE_EMBEDDING_MODELS,
   DASHSCOPE_IMAGE_MODELS,
@@ -7,10 +6,35 @@ import {
   DASHSCOPE_SPEECH_MODELS,
   DASHSCOPE_VIDEO_MODELS,
 } from './dashscope-models.ts'
-import { GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS } from './gemini-models.ts'
-import { GEMINI_LISTENING_MODELS } from './gemini-transcription.ts'
+import { GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS, GEMINI_LISTENING_MODELS } from './gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from './openai-models.ts'
 import { VOYAGE_EMBEDDING_MODELS, VOYAGE_RERANK_MODELS } from './voyage-models.ts'
+
+/**
+ * Chat models of Anthropic (API specification, "Chat completion request"). Longest answers: the vendor's model table. Their
+ * context size depends on the account, so it is omitted.
+ */
+const ANTHROPIC_CHAT_MODELS: readonly ModelDefinition[] = [
+  {
+    id: 'cl-opus-4-7',
+    kind: 'chat',
+    vendor: 'anthropic',
+    upstream: 'claude-opus-4-7',
+    aliases: ['claude-opus-4-7'],
+    limits: { contextTokens: 1_000_000, maxOutputTokens: 128_000 },
+    created: Date.UTC(2026, 3, 16) / 1000,
+    displayName: 'Claude Opus 4.7',
+  },
+  {
+    id: 'cl-sonnet-4-6',
+    kind: 'chat',
+    vendor: 'anthropic',
+    upstream: 'claude-sonnet-4-6',
+    aliases: ['claude-sonnet-4-6'],
+    limits: { contextTokens: 1_000_000, maxOutputTokens: 128_000 },
+    displayName: 'Claude Sonnet 4.6',
+  },
+]
 
 /**
  * Every model id of the API specification, followed by those of later endpoints, in the order of `GET /v1/models`. The vendors'

@@ -1,5 +1,5 @@
 import { ORDINARY_TIER } from '../../core/usage.ts'
-import { isPattern, starOf } from '../id-pattern.ts'
+import { isPattern, starOf } from '../model.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 

@@ -1,4 +1,4 @@
-import { hasDotSegment } from '../id-pattern.ts'
+import { hasDotSegment } from '../model.ts'
 import { objectOf } from '../prices/price-import.ts'
 import snapshot from './snapshot.json' with { type: 'json' }
 import { dateSeconds, readVendorModel, type VendorModel, writeVendorModel } from './vendor-model.ts'

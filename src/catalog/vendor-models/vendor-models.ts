@@ -1,8 +1,18 @@
 import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
-import { familyWords, hasDotSegment, isClaimedBy, newerFirst, withoutDate } from '../id-pattern.ts'
-import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
-import { imageFamilyOf } from '../models/image-families.ts'
+import {
+  type CatalogModel,
+  defineModel,
+  familyWords,
+  hasDotSegment,
+  isClaimedBy,
+  type ModelDefinition,
+  newerFirst,
+  withoutDate,
+} from '../model.ts'
+import type { ImageFamily } from '../model-facts.ts'
+import { GEMINI_IMAGE_FAMILIES } from '../models/gemini-models.ts'
+import { OPENAI_IMAGE_FAMILIES } from '../models/openai-models.ts'
 import { BUILT_IN_SNAPSHOT, PUBLIC_ID, type Snapshot } from './snapshot.ts'
 import { effortsOf, readVendorModel, type VendorModel } from './vendor-model.ts'
 
@@ -234,4 +244,10 @@ export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefi
     created: known.created,
     displayName: known.displayName,
   }
+}
+
+/** Returns the family of a vendor's own id, with or without its maker (`openai/gpt-image-2`), or `undefined` if it has none. */
+export function imageFamilyOf(upstream: string): ImageFamily | undefined {
+  const id = upstream.slice(upstream.lastIndexOf('/') + 1)
+  return [...OPENAI_IMAGE_FAMILIES, ...GEMINI_IMAGE_FAMILIES].find(({ ids }) => ids.test(id))
 }

@@ -1,27 +1,378 @@
-import type { ModelFacts } from '../../catalog/model-facts.ts'
+import type { ImageAbilities, ModelFacts } from '../../catalog/model-facts.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
-import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
+import { imageFamilyOf } from '../../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../../core/errors.ts'
-import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from '../models/image-models.ts'
-import type { InteractionImageAnswer, ThinkingInteractionConfig } from '../models/interaction-images.ts'
-import type { AnswerOf, EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
-import type { MultimodalImageAnswer, MultimodalTextRequest } from '../models/multimodal-images.ts'
-import type { OpenAIImageAnswer } from '../models/openai-images.ts'
-import { knownModel } from './draft.ts'
 import {
-  InteractionImageDraft,
-  type InteractionPicture,
-  MultimodalImageDraft,
-  OpenAIImageDraft,
-} from './image-drafts.ts'
-import type { FormatSteps, PartialStreamStep, PictureSteps, StreamField } from './picture-draft.ts'
+  checkInteractionAbilities,
+  type InteractionBlock,
+  type InteractionRequest,
+} from '../../endpoints/images/interactions/interaction-request.ts'
+import {
+  checkAbilities,
+  type MultimodalImageRequest,
+} from '../../endpoints/images/multimodal/multimodal-image-request.ts'
+import {
+  checkFreeSize,
+  checkListedSize,
+  checkPictureOptions,
+  type OpenAIImageRequest,
+} from '../../endpoints/images/openai/openai-image-request.ts'
+import { invalidField } from '../../endpoints/schema.ts'
+import type { EditedImages } from '../gateway-client.ts'
+import type {
+  ImageEditModels,
+  ImageModels,
+  InteractionImageAnswer,
+  MultimodalImageAnswer,
+  MultimodalTextRequest,
+  OpenAIImageAnswer,
+  OtherImageAnswer,
+  OtherImageEditRequest,
+  OtherImageEvent,
+  OtherImageRequest,
+  PlannedImageQuality,
+  ThinkingInteractionConfig,
+} from '../models/image-models.ts'
+import type { AnswerOf, EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
+import { imageEditForm, type Upload } from '../upload.ts'
+import { Draft, knownModel, required, within } from './draft.ts'
 
-type FieldsOf<Model> = RequestOf<ImageModels, Model, OtherImageRequest>
+/** Maximum number of images (API specification, "Limits"). */
+const MAX_PICTURES = 10
+
+/** Maximum number of partial images (OpenAI API, "Create image"). */
+const MAX_PARTIAL_IMAGES = 3
+
+/** Steps that every model of OpenAI's shape supports, for new images and edits (OpenAI API, "Create image"). */
+interface PictureSteps {
+  quality(quality: PlannedImageQuality): this
+  /** Sets the number of images, from 1 to 10. */
+  count(pictures: number): this
+  endUser(id: string): this
+}
+
+/** Steps of models with a choice of formats. */
+interface FormatSteps {
+  /** Sets the format. `compression` is from 0 to 100, and is not available for `png`. */
+  format(format: 'png' | 'jpeg' | 'webp', compression?: number): this
+  /** Sets the background. `transparent` requires `png` or `webp`. */
+  background(background: 'transparent' | 'opaque' | 'auto'): this
+}
+
+/** Step of models that stream partial images. */
+interface PartialStreamStep<Streaming> {
+  /** Requests each image in its own event, after up to 3 partial images, which cost tokens. Default 0. */
+  stream(partialImages?: 0 | 1 | 2 | 3): Streaming
+}
+
+/** The `stream` member of a request; absent unless the step was used. */
+type StreamField<Stream extends boolean> = Stream extends true ? { readonly stream: true } : unknown
+
+/** Fields of new and edited images of OpenAI's shape. */
+interface PictureFields {
+  readonly prompt?: string
+  readonly n?: number
+  readonly size?: string
+  readonly quality?: string
+  readonly output_format?: string
+  readonly output_compression?: number
+  readonly background?: string
+  readonly response_format?: string
+  readonly moderation?: string
+  readonly user?: string
+  readonly stream?: true
+  readonly partial_images?: number
+}
+
+/** Minimum state of an image draft in OpenAI's shape. */
+interface PictureState {
+  readonly fields: PictureFields
+}
+
+/** Steps that new and edited images of OpenAI's shape have in common. */
+abstract class PictureDraft<State extends PictureState> extends Draft<State> {
+  prompt(prompt: string): this {
+    return this.set({ prompt })
+  }
+  size(size: string): this {
+    return this.set({ size })
+  }
+  count(n: number): this {
+    return this.set({ n })
+  }
+  quality(quality: string): this {
+    return this.set({ quality })
+  }
+  format(format: string, compression?: number): this {
+    return this.set({
+      output_format: format,
+      ...(compression === undefined ? {} : { output_compression: compression }),
+    })
+  }
+  background(background: string): this {
+    return this.set({ background })
+  }
+  endUser(user: string): this {
+    return this.set({ user })
+  }
+  stream(partialImages?: number): this {
+    return this.set({ stream: true, ...(partialImages === undefined ? {} : { partial_images: partialImages }) })
+  }
+
+  /** Returns the fields after the checks of the model's limits. Each of the two routes has its own rule for sizes. */
+  protected checked(
+    abilities: ImageAbilities | undefined,
+    checkSize: (size: string | undefined, abilities: ImageAbilities | undefined) => void,
+  ): PictureFields & { readonly prompt: string } {
+    const { fields } = this.state
+    const prompt = required('prompt', fields.prompt)
+    checkSize(fields.size, abilities)
+    checkPictureFields(fields, abilities)
+    return { ...fields, prompt }
+  }
+
+  protected set(change: PictureFields): this {
+    return this.with({ fields: { ...this.state.fields, ...change } } as Partial<State>)
+  }
+}
+
+/**
+ * Checks the range of numbers and, like the gateway, the fields that depend on the model or on another field. Sizes are checked
+ * separately.
+ */
+function checkPictureFields(fields: PictureFields, abilities: ImageAbilities | undefined): void {
+  const { n, partial_images: partialImages, output_compression: compression } = fields
+  if (n !== undefined) within('n', n, [1, abilities?.maxImages ?? MAX_PICTURES])
+  checkPictureOptions(fields, abilities)
+  if (partialImages !== undefined) within('partial_images', partialImages, [0, MAX_PARTIAL_IMAGES])
+  if (compression !== undefined) within('output_compression', compression, [0, 100])
+}
+
+type ImageEditFields<Model> = RequestOf<ImageEditModels, Model, OtherImageEditRequest>
+
+/** Image edit, ready to be sent by the client. */
+export type BuiltImageEdit<Model, Stream extends boolean = false> = ImageEditFields<Model> &
+  EditedImages & { readonly model: Model } & StreamField<Stream>
+
+/** Steps that every model on the edits route supports. */
+interface EditSteps<Model, Stream extends boolean> extends PictureSteps {
+  prompt(text: string): this
+  /** Adds an image to edit. */
+  image(picture: Upload): this
+  /** Sets the mask: a PNG of the same size, transparent where the image should change. */
+  mask(picture: Upload): this
+  size(size: FieldOf<ImageEditFields<Model>, 'size', string>): this
+  /**
+   * Returns the request for `client.images.edit`.
+   * @throws GatewayError naming the field that is missing, invalid, or unsupported by the model.
+   */
+  build(): BuiltImageEdit<Model, Stream>
+  /** Returns the request as a form, for any other HTTP client. Throws as {@link EditSteps.build} does, and for a path outside Node. */
+  form(): Promise<FormData>
+}
+
+/** Steps of models that can return URLs. */
+interface AddressSteps {
+  /** Requests URLs of the images instead of bytes. */
+  urls(): this
+}
+
+/** Builds an edit step by step. A known model has the steps that it supports; an unknown one has all steps. */
+export type ImageEditBuilder<Model, Stream extends boolean = false> = EditSteps<Model, Stream> &
+  (Model extends keyof ImageEditModels
+    ? 'output_format' extends keyof ImageEditFields<Model>
+      ? FormatSteps
+      : unknown
+    : FormatSteps) &
+  ('url' extends FieldOf<ImageEditFields<Model>, 'response_format', 'url'> ? AddressSteps : unknown) &
+  ([EventOf<ImageEditModels, Model, OtherImageEvent>] extends [never]
+    ? unknown
+    : PartialStreamStep<ImageEditBuilder<Model, true>>)
+
+/** Starts an edit. */
+export function imageEdit<const Model extends ModelId<ImageEditModels>>(model: Model): ImageEditBuilder<Model> {
+  // The draft has every step; the type exposes only those of the model.
+  return new ImageEditDraft({ model, images: [], fields: {} }) as never
+}
+
+interface State {
+  readonly model: string
+  readonly images: readonly Upload[]
+  readonly mask?: Upload
+  readonly fields: PictureFields
+}
+
+class ImageEditDraft extends PictureDraft<State> {
+  image(picture: Upload): this {
+    return this.with({ images: [...this.state.images, picture] })
+  }
+  mask(mask: Upload): this {
+    return this.with({ mask })
+  }
+  urls(): this {
+    return this.set({ response_format: 'url' })
+  }
+  build() {
+    const { model, images, mask } = this.state
+    const known = knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS)
+    const abilities = (known ?? imageFamilyOf(model))?.image
+    const fields = this.checked(abilities, checkListedSize)
+    if (images.length === 0) throw invalidField('image', 'is required')
+    const most = abilities?.referenceImages?.max
+    if (most !== undefined && images.length > most) throw invalidField('image', `${model} takes at most ${most}`)
+    return { model, ...fields, image: [...images], ...(mask === undefined ? {} : { mask }) }
+  }
+  async form(): Promise<FormData> {
+    return imageEditForm(this.build())
+  }
+}
+
+/** Image as base64 data or as a URL. */
+export type InteractionPicture =
+  | { readonly mimeType: string; readonly data: string }
+  | { readonly mimeType: string; readonly uri: string }
+
+interface MultimodalState {
+  readonly model: ModelFacts
+  readonly prompt?: string
+  readonly references: readonly string[]
+  readonly parameters: NonNullable<MultimodalImageRequest['parameters']>
+}
+
+/** An image request in the multimodal shape (API specification, "Multimodal image request"). */
+class MultimodalImageDraft extends Draft<MultimodalState> {
+  prompt(prompt: string): this {
+    return this.with({ prompt })
+  }
+  reference(url: string): this {
+    if (!/^https:\/\//i.test(url))
+      throw invalidField(`references[${this.state.references.length}]`, 'must be an https URL')
+    return this.with({ references: [...this.state.references, url] })
+  }
+  size(size: string): this {
+    return this.#set({ size })
+  }
+  negativePrompt(text: string): this {
+    return this.#set({ negative_prompt: text })
+  }
+  seed(seed: number): this {
+    return this.#set({ seed })
+  }
+  watermark(isOn = true): this {
+    return this.#set({ watermark: isOn })
+  }
+  promptExtend(isOn = true): this {
+    return this.#set({ prompt_extend: isOn })
+  }
+  stream(): never {
+    throw invalidField('stream', 'this shape does not stream')
+  }
+  build(): MultimodalImageRequest {
+    const { model, references, parameters } = this.state
+    const prompt = required('prompt', this.state.prompt)
+    const request: MultimodalImageRequest = {
+      model: model.id,
+      input: { messages: [{ role: 'user', content: [...references.map((image) => ({ image })), { text: prompt }] }] },
+      ...(Object.keys(parameters).length === 0 ? {} : { parameters: { ...parameters } }),
+    }
+    if (model.image !== undefined) checkAbilities(request, model.image)
+    return request
+  }
+
+  #set(change: MultimodalState['parameters']): this {
+    return this.with({ parameters: { ...this.state.parameters, ...change } })
+  }
+}
+
+interface InteractionState {
+  readonly model: ModelFacts
+  readonly prompt?: string
+  readonly references: readonly InteractionBlock[]
+  readonly format: { readonly image_size?: string; readonly aspect_ratio?: string }
+  readonly config: NonNullable<InteractionRequest['generation_config']>
+  readonly system?: string
+  readonly previousId?: string
+  readonly isStored?: boolean
+  readonly isStreamed?: true
+}
+
+/** An image request in the interactions shape (API specification, "Interactions-style image request"). */
+class InteractionImageDraft extends Draft<InteractionState> {
+  prompt(prompt: string): this {
+    return this.with({ prompt })
+  }
+  size(size: string): this {
+    return this.with({ format: { ...this.state.format, image_size: size } })
+  }
+  aspectRatio(ratio: string): this {
+    return this.with({ format: { ...this.state.format, aspect_ratio: ratio } })
+  }
+  reference({ mimeType, ...picture }: InteractionPicture): this {
+    return this.with({ references: [...this.state.references, { type: 'image', mime_type: mimeType, ...picture }] })
+  }
+  system(instruction: string): this {
+    return this.with({ system: instruction })
+  }
+  temperature(value: number): this {
+    const temperature = within('generation_config.temperature', value, [0, 2])
+    return this.with({ config: { ...this.state.config, temperature } })
+  }
+  thinking(level: string): this {
+    return this.with({ config: { ...this.state.config, thinking_level: level } })
+  }
+  continuing(interactionId: string): this {
+    return this.with({ previousId: interactionId })
+  }
+  store(isStored: boolean): this {
+    return this.with({ isStored })
+  }
+  stream(partialImages?: number): this {
+    if (partialImages !== undefined) throw invalidField('partial_images', 'this shape has no partial images')
+    return this.with({ isStreamed: true })
+  }
+  build(): InteractionRequest {
+    const { model, references, format, config, system, previousId, isStored, isStreamed } = this.state
+    const prompt = required('prompt', this.state.prompt)
+    if (isStored === false && previousId !== undefined) {
+      throw invalidField('previous_interaction_id', 'cannot be combined with store false')
+    }
+    const request: InteractionRequest = {
+      model: model.id,
+      input: references.length === 0 ? prompt : [...references, { type: 'text', text: prompt }],
+      ...(system === undefined ? {} : { system_instruction: system }),
+      ...(Object.keys(format).length === 0 ? {} : { response_format: { type: 'image', ...format } }),
+      ...(Object.keys(config).length === 0 ? {} : { generation_config: { ...config } }),
+      ...(previousId === undefined ? {} : { previous_interaction_id: previousId }),
+      ...(isStored === undefined ? {} : { store: isStored }),
+      ...(isStreamed === undefined ? {} : { stream: isStreamed }),
+    }
+    checkInteractionAbilities(request, model)
+    return request
+  }
+}
+
+interface OpenAIState {
+  readonly model: ModelFacts
+  readonly fields: PictureFields
+}
+
+/** An image request in OpenAI's shape (OpenAI API, "Create image"). */
+class OpenAIImageDraft extends PictureDraft<OpenAIState> {
+  moderation(moderation: string): this {
+    return this.set({ moderation })
+  }
+  build(): OpenAIImageRequest {
+    const { model } = this.state
+    return { model: model.id, ...this.checked(model.image, checkFreeSize) }
+  }
+}
+
+type ImageFields<Model> = RequestOf<ImageModels, Model, OtherImageRequest>
 
 /** Image request, ready to be sent. */
-export type BuiltImage<Model, Stream extends boolean = false> = FieldsOf<Model> & {
+export type BuiltImage<Model, Stream extends boolean = false> = ImageFields<Model> & {
   readonly model: Model
 } & StreamField<Stream>
 
@@ -114,11 +465,11 @@ type AnswerOfModel<Model> = AnswerOf<ImageModels, Model, OtherImageAnswer>
 export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Model, Stream> &
   StepsOfStream<Model> &
   (AnswerOfModel<Model> extends MultimodalImageAnswer
-    ? StepsOfMultimodal<FieldsOf<Model>>
+    ? StepsOfMultimodal<ImageFields<Model>>
     : AnswerOfModel<Model> extends InteractionImageAnswer
-      ? StepsOfInteraction<FieldsOf<Model>>
+      ? StepsOfInteraction<ImageFields<Model>>
       : AnswerOfModel<Model> extends OpenAIImageAnswer
-        ? StepsOfOpenAI<FieldsOf<Model>>
+        ? StepsOfOpenAI<ImageFields<Model>>
         : StepsOfMultimodal<unknown> &
             StepsOfInteraction<unknown> &
             ThinkingStep &

@@ -9,13 +9,36 @@
  */
 
 export { type ErrorCode, GatewayError } from '../../core/errors.ts'
-export { type BuiltChat, type ChatBuilder, chat } from './chat-builder.ts'
-export { type BuiltEmbedding, type EmbeddingBuilder, embedding } from './embedding-builder.ts'
-export { type BuiltImage, type ImageBuilder, type ImageModelFacts, image } from './image-builder.ts'
-export type { InteractionPicture } from './image-drafts.ts'
-export { type BuiltImageEdit, type ImageEditBuilder, imageEdit } from './image-edit-builder.ts'
-export { type BuiltModeration, type ModerationBuilder, moderation } from './moderation-builder.ts'
-export { type BuiltRerank, type RerankBuilder, rerank } from './rerank-builder.ts'
-export { type BuiltResponse, type ResponseBuilder, response } from './response-builder.ts'
-export { type BuiltSpeech, type SpeechBuilder, speech } from './speech-builder.ts'
+export {
+  type BuiltChat,
+  type BuiltResponse,
+  type ChatBuilder,
+  chat,
+  type ResponseBuilder,
+  response,
+} from './chat-builder.ts'
+export {
+  type BuiltImage,
+  type BuiltImageEdit,
+  type ImageBuilder,
+  type ImageEditBuilder,
+  type ImageModelFacts,
+  type InteractionPicture,
+  image,
+  imageEdit,
+} from './image-builder.ts'
+export {
+  type BuiltEmbedding,
+  type BuiltModeration,
+  type BuiltRerank,
+  type BuiltSpeech,
+  type EmbeddingBuilder,
+  embedding,
+  type ModerationBuilder,
+  moderation,
+  type RerankBuilder,
+  rerank,
+  type SpeechBuilder,
+  speech,
+} from './text-builders.ts'
 export { type BuiltVideo, type VideoBuilder, video } from './video-builder.ts'

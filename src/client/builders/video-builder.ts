@@ -1,8 +1,12 @@
 import { DASHSCOPE_VIDEO_MODELS } from '../../catalog/models/dashscope-models.ts'
-import { invalidField } from '../../endpoints/field-errors.ts'
-import type { VideoIntent, VideoModelFacts, VideoReference } from '../../endpoints/videos/video-protocol.ts'
+import { invalidField } from '../../endpoints/schema.ts'
+import {
+  referenceKind,
+  type VideoIntent,
+  type VideoModelFacts,
+  type VideoReference,
+} from '../../endpoints/videos/video-protocol.ts'
 import { buildBody, videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
-import { referenceKind } from '../../endpoints/videos/video-references.ts'
 import { mediaAddresses, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-request.ts'
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'

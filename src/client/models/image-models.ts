@@ -1,29 +1,6 @@
+import type { MULTIMODAL_SIZES } from '../../catalog/models/dashscope-models.ts'
+import type { INTERACTION_RATIOS, STRIP_RATIOS } from '../../catalog/models/gemini-models.ts'
 import type { GeminiImageAliases, GeminiListedImages } from '../../catalog/models/model-aliases.ts'
-import type {
-  InteractionConfig,
-  InteractionEvent,
-  InteractionImageAnswer,
-  InteractionImageRequest,
-  InteractionRatio,
-  ThinkingInteractionConfig,
-  WideInteractionRatio,
-} from './interaction-images.ts'
-import type {
-  MultimodalImageAnswer,
-  MultimodalPictureRequest,
-  MultimodalPlainEditRequest,
-  MultimodalTextRequest,
-} from './multimodal-images.ts'
-import type {
-  ImageEditRequest,
-  ListedSizeImageRequest,
-  OpenAIImageAnswer,
-  OpenAIImageEditEvent,
-  OpenAIImageEvent,
-  OpenAIImageRequest,
-  PlainImageEditRequest,
-  PlannedImageQuality,
-} from './openai-images.ts'
 
 /** A row of {@link ImageModels}. A model that cannot stream has no events. */
 export interface ImageModel<Request, Answer, Event = never> {
@@ -142,3 +119,247 @@ export interface OtherImageEditRequest {
   readonly prompt: string
   readonly [field: string]: unknown
 }
+
+/** Generated or edited images in OpenAI's shape (OpenAI API, "Create image"). */
+export interface OpenAIImageAnswer {
+  /** Creation time in Unix seconds. */
+  readonly created: number
+  /** Images. `url` is set only if `response_format` requested it and the model supports it. */
+  readonly data: readonly { readonly b64_json?: string; readonly url?: string; readonly revised_prompt?: string }[]
+  readonly background?: string
+  readonly output_format?: string
+  readonly quality?: string
+  readonly size?: string
+  readonly usage?: {
+    readonly input_tokens: number
+    readonly output_tokens: number
+    readonly total_tokens: number
+    readonly input_tokens_details?: { readonly text_tokens: number; readonly image_tokens: number }
+  }
+}
+
+/** Members of both events of a streamed image (OpenAI API, "Image streaming events"). */
+interface StreamedPicture {
+  readonly b64_json: string
+  /** Creation time in Unix seconds. */
+  readonly created_at?: number
+  readonly background?: string
+  readonly output_format?: string
+  readonly quality?: string
+  readonly size?: string
+}
+
+/** Event of a streamed image: a partial image, if `partial_images` requested it, or a finished one. */
+export type OpenAIImageEvent<Route extends string = 'image_generation'> =
+  | (StreamedPicture & { readonly type: `${Route}.partial_image`; readonly partial_image_index: number })
+  | (StreamedPicture & { readonly type: `${Route}.completed`; readonly usage?: OpenAIImageAnswer['usage'] })
+
+/** An event of a streamed edit. */
+export type OpenAIImageEditEvent = OpenAIImageEvent<'image_edit'>
+
+/** Quality. `standard` and `hd` are other names for `medium` and `high`. */
+export type ImageQuality = 'auto' | 'low' | 'medium' | 'high' | 'standard' | 'hd'
+
+/** Qualities of GPT Image 2.5 and of later models. */
+export type PlannedImageQuality = ImageQuality | 'xhigh' | 'max'
+
+/** File format of an image. */
+interface Encoding {
+  /** Image format. Default `png`. */
+  readonly output_format?: 'png' | 'jpeg' | 'webp'
+  /** Compression from 0 to 100, for `jpeg` and `webp`. */
+  readonly output_compression?: number
+  /** Background. `transparent` requires `png` or `webp`. */
+  readonly background?: 'transparent' | 'opaque' | 'auto'
+}
+
+/** Whether partial images are streamed. */
+interface Streaming {
+  /** Number of partial images that `stream: true` sends before each image. Default 0. Each costs tokens. */
+  readonly partial_images?: 0 | 1 | 2 | 3
+}
+
+/** Fields of every image request in OpenAI's shape. */
+interface PictureOptions<Size extends string, Quality extends string = ImageQuality> {
+  readonly prompt: string
+  /** Number of images, from 1 to 10. */
+  readonly n?: number
+  readonly size?: Size
+  readonly quality?: Quality
+  readonly user?: string
+}
+
+/** Text to image. Sizes other than the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
+export interface OpenAIImageRequest<Quality extends string = ImageQuality>
+  extends PictureOptions<'auto' | `${number}x${number}`, Quality>,
+    Encoding,
+    Streaming {
+  readonly moderation?: 'auto' | 'low'
+}
+
+/** Text to image by models that allow only listed sizes (OpenAI API, "Create image"). */
+export interface ListedSizeImageRequest
+  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
+    Encoding,
+    Streaming {
+  readonly moderation?: 'auto' | 'low'
+}
+
+/** Edit request for models that return only bytes (API specification, "Image edit request"). */
+export interface ImageEditRequest<Quality extends string = ImageQuality>
+  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024', Quality>,
+    Encoding,
+    Streaming {
+  readonly response_format?: 'b64_json'
+}
+
+/** Images and edits by the older model, which can return URLs (API specification, "Image edit request"). */
+export interface PlainImageEditRequest extends PictureOptions<'auto' | '256x256' | '512x512' | '1024x1024'> {
+  readonly response_format?: 'b64_json' | 'url'
+}
+
+/** Sizes of the multimodal shape: those of the API specification, and two in the vendor's own spelling. */
+export type MultimodalSize = (typeof MULTIMODAL_SIZES)[number]
+
+interface TextBlock {
+  readonly text: string
+}
+interface ImageBlock {
+  /** HTTPS URL, which the vendor downloads. */
+  readonly image: string
+}
+
+interface PlainParameters {
+  readonly n?: 1
+  readonly seed?: number
+  readonly watermark?: boolean
+  readonly negative_prompt?: string
+}
+
+interface Parameters extends PlainParameters {
+  readonly size?: MultimodalSize
+  readonly prompt_extend?: boolean
+}
+
+interface Shape<Block, Settings> {
+  readonly input: { readonly messages: readonly [{ readonly role: 'user'; readonly content: readonly Block[] }] }
+  readonly parameters?: Settings
+}
+
+/** Text to image, without reference images (API specification, "Multimodal image request"). */
+export interface MultimodalTextRequest extends Shape<TextBlock, Parameters> {}
+
+/** Text to image, or an edit of 1 to 3 images. The content contains exactly one text. */
+export interface MultimodalPictureRequest extends Shape<TextBlock | ImageBlock, Parameters> {}
+
+/** Edit of 1 to 3 images that keeps their size. */
+export interface MultimodalPlainEditRequest extends Shape<TextBlock | ImageBlock, PlainParameters> {}
+
+/** Images as URLs (API specification, "Multimodal image request"). */
+export interface MultimodalImageAnswer {
+  readonly request_id: string
+  readonly output: {
+    readonly choices: readonly {
+      readonly finish_reason: string
+      readonly message: {
+        readonly role: 'assistant'
+        /** Signed URLs that expire. */
+        readonly content: readonly { readonly image?: string; readonly text?: string }[]
+      }
+    }[]
+  }
+  readonly usage: { readonly image_count?: number; readonly width?: number; readonly height?: number }
+}
+
+/** Block of the input: a text, or an image as base64 without a `data:` prefix or as a URL. */
+export type InteractionInput =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image'; readonly mime_type: string; readonly data: string }
+  | { readonly type: 'image'; readonly mime_type: string; readonly uri: string }
+
+/** Ratios of every model of this shape (Gemini API, "Image generation"). */
+export type InteractionRatio = (typeof INTERACTION_RATIOS)[number]
+
+/** Ratios that only some models have. */
+export type WideInteractionRatio = InteractionRatio | (typeof STRIP_RATIOS)[number]
+
+/** Image request in the interactions shape (API specification, "Interactions-style image request"). */
+export interface InteractionImageRequest<Size extends string, Ratio extends string, Config> {
+  readonly input: string | readonly InteractionInput[]
+  readonly system_instruction?: string
+  readonly response_format?: {
+    readonly type: 'image'
+    readonly mime_type?: string
+    /** Size of the image. Default `1K`. */
+    readonly image_size?: Size
+    readonly aspect_ratio?: Ratio
+  }
+  readonly generation_config?: Config
+  /** `id` of an earlier answer to continue; its images need not be sent again. */
+  readonly previous_interaction_id?: string
+  /** Whether the answer can be continued. Default true. */
+  readonly store?: boolean
+}
+
+/** Settings of the generation. */
+export interface InteractionConfig {
+  /** Sampling temperature, from 0 to 2. */
+  readonly temperature?: number
+}
+
+/** Settings of the generation, for models that reason. */
+export interface ThinkingInteractionConfig extends InteractionConfig {
+  /** Amount of reasoning. Default `minimal`. */
+  readonly thinking_level?: 'minimal' | 'high'
+}
+
+/** Step of an answer. Images and text are in `model_output` steps, of which there may be several. */
+export interface InteractionStep {
+  /** `model_output`, `thought`, and others that a vendor may add. */
+  readonly type: string
+  readonly content?: readonly {
+    readonly type: string
+    readonly mime_type?: string
+    /** Base64 data. */
+    readonly data?: string
+    readonly text?: string
+  }[]
+  readonly [member: string]: unknown
+}
+
+/** An answer in the interactions shape. */
+export interface InteractionImageAnswer {
+  /** Id such as `v1_…`, for `previous_interaction_id`. */
+  readonly id: string
+  /** Public id of the model. */
+  readonly model: string
+  /** `completed`; `failed`, without steps, if a vendor's filter blocked it. Other values are possible. */
+  readonly status: string
+  readonly steps: readonly InteractionStep[]
+  readonly usage?: Readonly<Record<string, unknown>>
+  readonly errors?: readonly { readonly code: string; readonly message: string }[]
+}
+
+/** Part of a step: text, or a whole image. */
+export type InteractionDelta =
+  | { readonly type: 'text'; readonly text: string }
+  /** Base64 in `data`, or a URL. */
+  | { readonly type: 'image'; readonly mime_type: string; readonly data?: string; readonly uri?: string }
+  | { readonly type: 'thought_summary'; readonly content: unknown }
+  | { readonly type: 'thought_signature'; readonly signature: string }
+
+/** An event of a streamed interaction. Vendors may send other types and deltas; ignore unknown ones. */
+export type InteractionEvent =
+  | {
+      readonly event_type: 'interaction.created' | 'interaction.completed'
+      /** Final interaction without the steps, which came before. `id` and `status` are those of {@link InteractionImageAnswer}. */
+      readonly interaction: Omit<InteractionImageAnswer, 'steps'>
+    }
+  | {
+      readonly event_type: 'interaction.status_update'
+      readonly interaction_id: string
+      readonly status: string
+    }
+  | { readonly event_type: 'step.start'; readonly index: number; readonly step: InteractionStep }
+  | { readonly event_type: 'step.delta'; readonly index: number; readonly delta: InteractionDelta }
+  | { readonly event_type: 'step.stop'; readonly index: number }

@@ -1,3 +1,26 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import type * as z from 'zod'
+import type { OperatorScope } from '../../admin/admin-route.ts'
+import type {
+  accountSchema,
+  auditEntrySchema,
+  entrySchema,
+  holdSchema,
+  keySchema,
+  madeKeySchema,
+  spendingSchema,
+  statementSchema,
+} from '../../admin/objects/accounts.ts'
+import type {
+  catalogSchema,
+  modelSchema,
+  priceSchema,
+  retiringModelSchema,
+  vendorSchema,
+} from '../../admin/objects/catalog.ts'
+import type { deliverySchema, taskSchema } from '../../admin/objects/task.ts'
+import type { requestDetailSchema, requestSchema, usageRowSchema } from '../../admin/objects/usage.ts'
+
 /** Error answer of the admin API, or a failed connection. */
 export class ApiError extends Error {
   readonly status: number
@@ -21,12 +44,7 @@ export async function ask<Answer>(path: string, signal?: AbortSignal): Promise<A
 }
 
 /** Makes a change, once per key. */
-export async function change<Answer>(
-  method: 'POST' | 'PATCH',
-  path: string,
-  body: object,
-  key: string,
-): Promise<Answer> {
+async function change<Answer>(method: 'POST' | 'PATCH', path: string, body: object, key: string): Promise<Answer> {
   return (await (await send(method, path, { body, headers: { 'idempotency-key': key } })).json()) as Answer
 }
 
@@ -63,7 +81,7 @@ async function messageOf(response: Response): Promise<string> {
 }
 
 /** Creates a key that makes a change once, however often its button is clicked. Pages without TLS do not have `randomUUID`. */
-export function newIdempotencyKey(): string {
+function newIdempotencyKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
@@ -88,4 +106,214 @@ export function queryOf(values: Readonly<Record<string, string | number | undefi
 export function changesOf(given: Readonly<Record<string, unknown>>, shown: Readonly<Record<string, unknown>>): object {
   const isChanged = (name: string): boolean => JSON.stringify(given[name]) !== JSON.stringify(shown[name])
   return Object.fromEntries(Object.entries(given).filter(([name]) => isChanged(name)))
+}
+
+/** Answers of the admin API, inferred from its schemas. */
+export type Account = z.infer<typeof accountSchema>
+export type AuditEntry = z.infer<typeof auditEntrySchema>
+export type Delivery = z.infer<typeof deliverySchema>
+export type Entry = z.infer<typeof entrySchema>
+export type Hold = z.infer<typeof holdSchema>
+export type Key = z.infer<typeof keySchema>
+export type MadeKey = z.infer<typeof madeKeySchema>
+export type Model = z.infer<typeof modelSchema>
+export type Price = z.infer<typeof priceSchema>
+export type RetiringModel = z.infer<typeof retiringModelSchema>
+export type RequestDetail = z.infer<typeof requestDetailSchema>
+export type RequestRow = z.infer<typeof requestSchema>
+export type Spending = z.infer<typeof spendingSchema>
+export type Statement = z.infer<typeof statementSchema>
+export type Task = z.infer<typeof taskSchema>
+export type UsageRow = z.infer<typeof usageRowSchema>
+export type Vendor = z.infer<typeof vendorSchema>
+
+/** Page of objects. */
+export interface List<Item> {
+  readonly data: readonly Item[]
+  readonly has_more: boolean
+  readonly next: string | null
+}
+
+export interface VendorList extends List<Vendor> {
+  readonly catalog: z.infer<typeof catalogSchema>
+}
+
+/** Account after a change of its money. */
+export interface MoneyChange {
+  /** Amount that was added or removed, or null if a change with this id was made before. */
+  readonly amount: string | null
+  readonly balance: string
+}
+
+export interface Usage {
+  readonly as_of_ms: number
+  readonly data: readonly UsageRow[]
+}
+
+/** The signed-in operator and their permissions. */
+export interface Session {
+  readonly operator: string
+  readonly can: readonly OperatorScope[]
+  readonly read_only: boolean
+  readonly billing: 'on' | 'off'
+}
+
+/**
+ * Yields the text of a chat's answer, whole or streamed.
+ * @throws Error with the message of an error event.
+ */
+export async function* readTexts(response: Response): AsyncIterable<string> {
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+    yield textIn(await response.json(), 'message')
+    return
+  }
+  for await (const line of linesOf(response)) {
+    if (!line.startsWith('data:')) continue
+    const data = line.slice('data:'.length).trim()
+    if (data === '[DONE]') return
+    yield textIn(JSON.parse(data), 'delta')
+  }
+  throw new Error('The answer broke off.')
+}
+
+interface Chunk {
+  readonly error?: { readonly message?: string }
+  readonly choices?: readonly { readonly message?: Content; readonly delta?: Content }[]
+}
+interface Content {
+  readonly content?: string | null
+}
+
+function textIn(answer: unknown, member: 'message' | 'delta'): string {
+  const { error, choices } = answer as Chunk
+  if (error !== undefined) throw new Error(error.message ?? 'The call failed.')
+  return choices?.[0]?.[member]?.content ?? ''
+}
+
+async function* linesOf(response: Response): AsyncIterable<string> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+  if (reader === undefined) return
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    const lines = `${rest}${value}`.split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}
+
+/** Data that has been read so far. */
+export interface Read<Answer> {
+  readonly data: Answer | undefined
+  readonly error: string | undefined
+  readonly isLoading: boolean
+  reload(): void
+}
+
+const POLL_MS = 5_000
+/** An equal change within this time counts as one click: the second click of a double click, or a key that is held. */
+const SAME_PRESS_MS = 1_000
+const LONGEST_READ_MS = 60_000
+const NEVER = Number.NEGATIVE_INFINITY
+
+/** Called if the operator is not, or no longer, known. */
+let onUnknown: () => void = () => undefined
+
+export function setUnknownListener(listener: () => void): void {
+  onUnknown = listener
+}
+
+/** Reads from the API; again when the path changes, and every 5 seconds while the page is visible if `isLive`. */
+export function useData<Answer>(path: string | undefined, isLive = false): Read<Answer> {
+  const [state, setState] = useState<{ path?: string; data?: Answer; error?: string }>({})
+  const [turn, setTurn] = useState(0)
+  const reload = useCallback(() => setTurn((latest) => latest + 1), [])
+  /** Start of the current read, or `undefined` if there is none. */
+  const readingSinceMs = useRef<number | undefined>(undefined)
+  // `turn` triggers the same read again.
+  useEffect(() => {
+    if (path === undefined) return undefined
+    const abort = new AbortController()
+    readingSinceMs.current = Date.now()
+    ask<Answer>(path, abort.signal).then(
+      (data) => {
+        if (abort.signal.aborted) return
+        readingSinceMs.current = undefined
+        setState({ path, data })
+      },
+      (error: unknown) => {
+        if (abort.signal.aborted) return
+        readingSinceMs.current = undefined
+        if (error instanceof ApiError && error.status === 401) onUnknown()
+        setState((before) => ({
+          path,
+          ...(before.path === path && before.data !== undefined ? { data: before.data } : {}),
+          error: textOf(error),
+        }))
+      },
+    )
+    return () => abort.abort()
+  }, [path, turn])
+  useEffect(() => {
+    if (!isLive) return undefined
+    const timer = setInterval(() => {
+      // An answer that takes longer than this interval would otherwise be aborted each time, and never be shown.
+      const isUnderWay = Date.now() - (readingSinceMs.current ?? 0) < LONGEST_READ_MS
+      if (document.visibilityState === 'visible' && !isUnderWay) reload()
+    }, POLL_MS)
+    return () => clearInterval(timer)
+  }, [isLive, reload])
+  const isCurrent = state.path === path
+  return {
+    data: isCurrent ? state.data : undefined,
+    error: isCurrent ? state.error : undefined,
+    isLoading: path !== undefined && !isCurrent,
+    reload,
+  }
+}
+
+/** Change in progress. */
+export interface Change<Answer> {
+  readonly isRunning: boolean
+  readonly error: string | undefined
+  run(method: 'POST' | 'PATCH', path: string, body?: object): void
+  /** Result of the last change. */
+  readonly made: Answer | undefined
+}
+
+/** Makes changes. A change that is sent again after a connection failure, or twice by a double click, is made only once. */
+export function useChange<Answer>(onMade: (answer: Answer) => void): Change<Answer> {
+  const [state, setState] = useState<{ isRunning: boolean; error?: string; made?: Answer }>({ isRunning: false })
+  const intent = useRef({ text: '', key: '', madeAtMs: NEVER })
+  return {
+    isRunning: state.isRunning,
+    error: state.error,
+    made: state.made,
+    run(method, path, body = {}) {
+      const text = JSON.stringify([method, path, body])
+      const { madeAtMs } = intent.current
+      if (intent.current.text !== text || madeAtMs !== NEVER) {
+        if (intent.current.text === text && performance.now() - madeAtMs < SAME_PRESS_MS) return
+        intent.current = { text, key: newIdempotencyKey(), madeAtMs: NEVER }
+      }
+      setState({ isRunning: true })
+      change<Answer>(method, path, body, intent.current.key).then(
+        (made) => {
+          if (intent.current.text === text) intent.current = { ...intent.current, madeAtMs: performance.now() }
+          setState({ isRunning: false, made })
+          onMade(made)
+        },
+        (error: unknown) => {
+          if (error instanceof ApiError && error.status === 401) onUnknown()
+          setState({ isRunning: false, error: textOf(error) })
+        },
+      )
+    },
+  }
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

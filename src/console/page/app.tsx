@@ -1,19 +1,14 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import type { Session } from './answers.ts'
-import { ApiError, ask, useOperatorKey } from './api.ts'
-import { hrefOf, type Place, usePlace } from './location.ts'
+import { ApiError, ask, type Session, setUnknownListener, textOf, useOperatorKey } from './api.ts'
+import { hrefOf, type Place, usePlace } from './format.ts'
 import { Fault, Field, Form } from './parts.tsx'
-import { ThemeSwitch } from './theme.tsx'
-import { setUnknownListener, textOf } from './use-data.ts'
 import { Account } from './views/account.tsx'
-import { Accounts } from './views/accounts.tsx'
-import { Audit } from './views/audit.tsx'
-import { Models } from './views/models.tsx'
+import { Accounts, Audit } from './views/accounts.tsx'
+import { Models, Vendors } from './views/models.tsx'
 import { Overview } from './views/overview.tsx'
 import { Playground } from './views/playground.tsx'
 import { Request, Requests } from './views/requests.tsx'
 import { Tasks } from './views/tasks.tsx'
-import { Vendors } from './views/vendors.tsx'
 
 const VIEWS = [
   ['overview', 'Overview'],
@@ -163,4 +158,56 @@ function View({ name, id, place, session }: ViewProps) {
         </>
       )
   }
+}
+
+const THEMES = ['system', 'light', 'dark'] as const
+type Theme = (typeof THEMES)[number]
+const STORED = 'signalbox-console-theme'
+
+function storedTheme(): Theme {
+  try {
+    const stored = localStorage.getItem(STORED)
+    return THEMES.find((theme) => theme === stored) ?? 'system'
+  } catch {
+    // Storage may be disabled; then the system's theme applies.
+    return 'system'
+  }
+}
+
+/** Runs before the first render, so that the colours do not change afterwards. */
+export function applyTheme(theme = storedTheme()): void {
+  document.documentElement.dataset['theme'] = theme
+}
+
+function store(theme: Theme): void {
+  try {
+    localStorage.setItem(STORED, theme)
+  } catch {
+    // The choice applies until the page is closed.
+  }
+}
+
+/** Switch between light, dark and the system's theme. */
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(storedTheme)
+  return (
+    <label class="theme">
+      <span class="hidden">Theme</span>
+      <select
+        value={theme}
+        onChange={(event) => {
+          const chosen = THEMES.find((name) => name === event.currentTarget.value) ?? 'system'
+          store(chosen)
+          setTheme(chosen)
+          applyTheme(chosen)
+        }}
+      >
+        {THEMES.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
 }

@@ -1,6 +1,5 @@
 import { render } from 'preact'
-import { App } from './app.tsx'
-import { applyTheme } from './theme.tsx'
+import { App, applyTheme } from './app.tsx'
 
 applyTheme()
 const root = document.getElementById('app')

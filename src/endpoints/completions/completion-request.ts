@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { onDemand } from '../../core/on-demand.ts'
-import { listOf } from '../list-of.ts'
+import { onDemand } from '../../core/maps.ts'
+import { listOf } from '../schema.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 
 /** Request for a text completion (OpenAI API, "Create completion"). */

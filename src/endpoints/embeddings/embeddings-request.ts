@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { onDemand } from '../../core/on-demand.ts'
+import { onDemand } from '../../core/maps.ts'
 import type { Usage } from '../../core/usage.ts'
-import { listOf } from '../list-of.ts'
+import { listOf } from '../schema.ts'
 
 /** An embedding request (API specification "Embedding request and response"). */
 export interface EmbeddingsRequest {

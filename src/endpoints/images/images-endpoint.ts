@@ -1,9 +1,228 @@
-import { defineEndpoint, type Endpoint } from '../endpoint.ts'
-import { anyImageErrors } from './image-errors.ts'
-import type { ImagesOffer } from './image-operation.ts'
-import { interactionImageEndpoint } from './interactions/interaction-image-endpoint.ts'
-import { multimodalImageEndpoint } from './multimodal/multimodal-image-endpoint.ts'
-import { openaiImageEndpoint } from './openai/openai-image-endpoint.ts'
+import { Buffer } from 'node:buffer'
+import type * as z from 'zod'
+import { isJsonObject } from '../../core/json.ts'
+import type { Tier } from '../../stores/principal.ts'
+import { type CallerUrl, defineEndpoint, type Endpoint } from '../endpoint.ts'
+import { openaiErrors } from '../error-dialect.ts'
+import { passThrough } from '../operation.ts'
+import { checkRequest, itemOf, jsonSchemaOf } from '../schema.ts'
+import { type KindOf, requestTexts } from '../texts.ts'
+import {
+  anyImageErrors,
+  type ImagesOffer,
+  interactionErrors,
+  multimodalErrors,
+  refuseOtherShape,
+} from './image-operation.ts'
+import {
+  checkInteractionAbilities,
+  estimateInteraction,
+  type InteractionRequest,
+  imageSize,
+  interactionSchema,
+} from './interactions/interaction-request.ts'
+import {
+  asInvalidParameter,
+  checkAbilities,
+  invalidParameter,
+  type MultimodalImageRequest,
+  multimodalImageSchema,
+  pictureSize,
+  referenceImages,
+} from './multimodal/multimodal-image-request.ts'
+import {
+  checkFreeSize,
+  checkPictureOptions,
+  type OpenAIImageRequest,
+  pictureBillingFields,
+  pictureEstimate,
+  pictureSchema,
+} from './openai/openai-image-request.ts'
+
+/** Text to image in OpenAI's shape, for `gp-image-2` (API specification, "Endpoints", note 1). */
+export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffer>({
+  id: 'images',
+  path: '/v1/images/generations',
+  kind: 'image',
+  errors: openaiErrors,
+  isPaidJob: true,
+  parse(body, { image }) {
+    refuseOtherShape(body, 'generations')
+    const request = checkRequest<OpenAIImageRequest>(pictureSchema(), body)
+    checkFreeSize(request.size, image)
+    checkPictureOptions(request, image)
+    return request
+  },
+  requestSchema: () => jsonSchemaOf(pictureSchema(), 'input'),
+  isStream: (request) => request.stream === true,
+  textBytes: (request) => Buffer.byteLength(request.prompt),
+  estimate: (request, textTokens, model) => pictureEstimate(request, { textTokens, pictures: 0 }, model),
+  priceFields: pictureBillingFields,
+  priceFieldNames: ['size', 'quality'],
+  texts: {
+    request: (request) => requestTexts(request, { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }),
+  },
+  createOperation({ images }, call) {
+    const operation = images?.generations
+    return operation && passThrough(operation.toWire(call), operation, call)
+  },
+})
+
+/**
+ * Removes null members that the schema declares optional, including those in nested objects and list items. Returns the
+ * same value if there are none.
+ */
+function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if (def.type === 'optional') return withoutNulls(def.innerType, value)
+  if (def.type === 'union') {
+    const list = def.options.find((option) => itemOf(option) !== undefined)
+    return list === undefined ? value : withoutNulls(list, value)
+  }
+  const item = itemOf(schema)
+  if (item !== undefined && Array.isArray(value)) {
+    const items = value.map((each) => withoutNulls(item, each))
+    return items.some((each, index) => each !== value[index]) ? items : value
+  }
+  if (def.type !== 'object' || !isJsonObject(value)) return value
+  const { shape } = def
+  const members = Object.entries(value)
+  const kept = members
+    .filter(([name, member]) => member !== null || memberOf(shape, name)?._zod.def.type !== 'optional')
+    .map(([name, member]): [string, unknown] => {
+      const inner = memberOf(shape, name)
+      return [name, inner === undefined ? member : withoutNulls(inner, member)]
+    })
+  const isChanged = kept.length < members.length || kept.some(([name, member]) => member !== value[name])
+  return isChanged ? Object.fromEntries(kept) : value
+}
+
+function memberOf(shape: Readonly<Record<string, z.core.$ZodType>>, name: string): z.core.$ZodType | undefined {
+  return Object.hasOwn(shape, name) ? shape[name] : undefined
+}
+
+/** The multimodal shape of `POST /v1/images/generations` (API specification, "Multimodal image request"). */
+export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, ImagesOffer>({
+  id: 'images',
+  path: '/v1/images/generations',
+  kind: 'image',
+  errors: multimodalErrors,
+  isPaidJob: true,
+  parse(body, model) {
+    const request = asInvalidParameter(() => {
+      refuseOtherShape(body, 'multimodal')
+      return checkRequest<MultimodalImageRequest>(multimodalImageSchema(), withoutNulls(multimodalImageSchema(), body))
+    })
+    // A caller that requests a stream could not read the image that it pays for.
+    if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
+    if (model.image !== undefined) checkAbilities(request, model.image)
+    return request
+  },
+  requestSchema: () => jsonSchemaOf(multimodalImageSchema(), 'input'),
+  isStream: () => false,
+  textBytes: (request) => textOf(request).reduce((sum, text) => sum + Buffer.byteLength(text), 0),
+  // The vendor counts only images, and a request generates exactly one.
+  estimate: () => ({ images: 1 }),
+  priceFields(request, model) {
+    const size = pictureSize(request, model)
+    return size === undefined ? {} : { size }
+  },
+  priceFieldNames: ['size'],
+  callerUrls: (request) =>
+    referenceImages(request).map(({ url, position }) => ({
+      url,
+      param: `input.messages[0].content[${position}].image`,
+    })),
+  texts: {
+    request: (request) =>
+      requestTexts(request, { kindOf: multimodalTextKind, last: ['input', 'parameters'], roleOf: () => 'user' }),
+  },
+  createOperation({ images }, call) {
+    const operation = images?.multimodal
+    return operation && passThrough(operation.toWire(call), operation, call)
+  },
+})
+
+const multimodalTextKind: KindOf = (name) => (name === 'text' || name === 'negative_prompt' ? 'text' : undefined)
+
+function isStreamWanted(body: unknown): boolean {
+  return (body as { readonly stream?: unknown }).stream === true
+}
+
+function textOf({ input, parameters }: MultimodalImageRequest): readonly string[] {
+  return [...input.messages[0].content.map(({ text }) => text ?? ''), parameters?.negative_prompt ?? '']
+}
+
+const DAY_MS = 24 * 60 * 60_000
+
+/** How long a stored interaction can be continued (API specification, "States and transitions"). */
+export const INTERACTION_RETENTION_MS: Readonly<Record<Tier, number>> = { paid: 55 * DAY_MS, free: DAY_MS }
+
+/** Images in the interactions shape (API specification, "Interactions-style image request"). */
+export const interactionImageEndpoint = defineEndpoint<InteractionRequest, ImagesOffer>({
+  id: 'images',
+  path: '/v1/images/generations',
+  kind: 'image',
+  errors: interactionErrors,
+  isPaidJob: true,
+  parse(body, model) {
+    refuseOtherShape(body, 'interactions')
+    const request = checkRequest<InteractionRequest>(interactionSchema(), withoutNulls(interactionSchema(), body))
+    checkInteractionAbilities(request, model)
+    return request
+  },
+  requestSchema: () => jsonSchemaOf(interactionSchema(), 'input'),
+  isStream: (request) => request.stream === true,
+  // The model reads the stored history again. Images of the request are in the estimate.
+  media: ({ previous_interaction_id: previous }) => (previous === undefined ? [] : [{ kind: 'conversation' }]),
+  textBytes,
+  estimate: estimateInteraction,
+  priceFields(request, model) {
+    const aspectRatio = request.response_format?.aspect_ratio
+    return {
+      image_size: imageSize(request, model),
+      ...(aspectRatio === undefined ? {} : { aspect_ratio: aspectRatio }),
+    }
+  },
+  priceFieldNames: ['image_size', 'aspect_ratio'],
+  callerUrls,
+  continuation: {
+    of: (request) => ({ previousId: request.previous_interaction_id, isStored: request.store !== false }),
+    param: 'previous_interaction_id',
+    idPrefix: 'v1',
+    retentionMs: INTERACTION_RETENTION_MS,
+    store: ({ interactions }) => interactions,
+  },
+  texts: {
+    request: (request) =>
+      requestTexts(request, {
+        kinds: { input: 'text', system_instruction: 'text' },
+        kindOf: interactionTextKind,
+        last: ['system_instruction', 'input'],
+        roleOf: (member) => (member === 'system_instruction' ? 'system' : 'user'),
+      }),
+  },
+  createOperation({ images }, call) {
+    const operation = images?.interactions
+    return operation && passThrough(operation.toWire(call), operation, call)
+  },
+})
+
+const interactionTextKind: KindOf = (name) => (name === 'text' ? 'text' : undefined)
+
+/** Returns the bytes that the model reads as text: prompt, instruction, declarations of functions. */
+function textBytes({ input, system_instruction, tools }: InteractionRequest): number {
+  const prompts = typeof input === 'string' ? [input] : input.map((block) => (block.type === 'text' ? block.text : ''))
+  const texts = [...prompts, system_instruction ?? '', tools === undefined ? '' : JSON.stringify(tools)]
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+}
+
+function callerUrls({ input }: InteractionRequest): CallerUrl[] {
+  if (typeof input === 'string') return []
+  return input.flatMap((block, index) =>
+    block.type === 'image' && block.uri !== undefined ? [{ url: block.uri, param: `input[${index}].uri` }] : [],
+  )
+}
 
 /**
  * `POST /v1/images/generations`: three shapes of request, by the model (API specification, "Endpoints"). Errors raised

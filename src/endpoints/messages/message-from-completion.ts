@@ -3,8 +3,7 @@ import { parseExactJson } from '../../core/exact-json.ts'
 import { assertPlainJson, isJsonObject, MAX_JSON_DEPTH } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../chat/chat-completion.ts'
-import { carriedSignature } from './carried-state.ts'
-import type { ContentBlock } from './messages-request.ts'
+import { type ContentBlock, carriedSignature } from './messages-request.ts'
 
 /** Nesting levels above the input of a tool use: the body, its messages, a message, its content, the block. */
 const LEVELS_ABOVE_INPUT = 5

@@ -1,17 +1,16 @@
 import { GatewayError } from '../../core/errors.ts'
-import { joinChunks } from '../../wire/join-chunks.ts'
+import { joinChunks } from '../../wire/chunks.ts'
 import {
   brokenBody,
   type ChatOffer,
   type ChatOperation,
+  completionTextBytes,
   reasonsUnseen,
   wireOfTranslation,
 } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
-import { completionTextBytes } from '../chat/chat-text-bytes.ts'
-import { fitRequest } from '../chat/fit-request.ts'
+import { fitRequest } from '../chat/chat-schema.ts'
 import type { ExtraFeature } from '../endpoint.ts'
-import { renamedError } from '../field-errors.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -24,6 +23,7 @@ import {
   type WireAnswer,
   type WireRequest,
 } from '../operation.ts'
+import { renamedError } from '../schema.ts'
 import type { StreamTransform } from '../stream-transform.ts'
 import { chatRequestFromMessages, showsThinking } from './chat-request-from-messages.ts'
 import { type MessageFacts, messageFromCompletion } from './message-from-completion.ts'

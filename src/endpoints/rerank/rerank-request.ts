@@ -1,8 +1,7 @@
 import * as z from 'zod'
-import { onDemand } from '../../core/on-demand.ts'
+import { onDemand } from '../../core/maps.ts'
 import type { Usage } from '../../core/usage.ts'
-import { invalidField } from '../field-errors.ts'
-import { listOf } from '../list-of.ts'
+import { invalidField, listOf } from '../schema.ts'
 import { isWebUrl } from '../web-urls.ts'
 
 /**

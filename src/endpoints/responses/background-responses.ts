@@ -1,11 +1,10 @@
 import { isJsonObject } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import type { Deferral } from '../deferral.ts'
-import { keepAliveEvent } from './broken-stream.ts'
-import { withOwnItemIds } from './own-items.ts'
-import { turnOf } from './recalled-responses.ts'
+import type { Deferral } from '../endpoint.ts'
 import { responseObject } from './response-object.ts'
 import { inputItems, itemType, type ResponsesRequest } from './responses-request.ts'
+import { keepAliveEvent } from './responses-stream-writer.ts'
+import { turnOf, withOwnItemIds } from './stored-responses.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,10 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '../../core/errors.ts'
-import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { isSparse } from '../../core/json-size.ts'
+import { assertPlainJson, isJsonObject, isSparse, parseVendorJson } from '../../core/json.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
-import { invalidField } from '../field-errors.ts'
+import { invalidField } from '../schema.ts'
 
 /** Prefix of every `encrypted_content` that the gateway wrote. */
 export const ENVELOPE_MARK = 'signalbox:'

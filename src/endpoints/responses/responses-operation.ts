@@ -1,16 +1,16 @@
 import { Buffer } from 'node:buffer'
-import { joinChunks } from '../../wire/join-chunks.ts'
+import { joinChunks } from '../../wire/chunks.ts'
 import type { ChatCompletion } from '../chat/chat-completion.ts'
 import {
   brokenBody,
   type ChatOffer,
   type ChatOperation,
+  completionTextBytes,
   reasonsUnseen,
   wireOfTranslation,
 } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
-import { completionTextBytes } from '../chat/chat-text-bytes.ts'
-import { fitRequest } from '../chat/fit-request.ts'
+import { fitRequest } from '../chat/chat-schema.ts'
 import { textBeside } from '../media-input.ts'
 import { ESTIMATED_TOKENS_PER_FILE } from '../messages/messages-estimate.ts'
 import { type TokenCountOperation, tokenCounter } from '../messages/messages-operation.ts'
@@ -33,8 +33,7 @@ import {
   chatRequestFromResponses,
   type TranslatedRequest,
 } from './chat-request-from-responses.ts'
-import { responsesMedia } from './responses-media.ts'
-import type { ResponsesRequest } from './responses-request.ts'
+import { type ResponsesRequest, responsesMedia } from './responses-request.ts'
 import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-stream-writer.ts'
 
 /** Responses at a vendor that accepts the dialect itself. Other vendors answer through their {@link ChatOperation}. */

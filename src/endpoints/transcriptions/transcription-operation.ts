@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer'
 import type { TranscriptionAbilities } from '../../catalog/model-facts.ts'
-import { unsupportedField } from '../field-errors.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { Usage } from '../../core/usage.ts'
 import { neverStreams, type Operation, type VendorCall, type WireRequest } from '../operation.ts'
+import { invalidField, unsupportedField } from '../schema.ts'
 import type { StreamTransform } from '../stream-transform.ts'
-import { checkTranscriptionAbilities } from './check-transcription-abilities.ts'
-import { renderTranscript } from './render-transcript.ts'
-import type { Transcript } from './transcript.ts'
+import { shownTranscriptionUsage, type Transcript, type TranscriptSegment } from './transcript.ts'
 import type { TranscriptionFormat, TranscriptionRequest } from './transcription-request.ts'
 
 /** Format that is requested from a vendor. */
@@ -62,4 +62,125 @@ export function createTranscriptionOperation(
 function askedFormat(wanted: TranscriptionFormat, { formats }: TranscriptionAbilities): AskedFormat {
   if (wanted === 'diarized_json') return wanted
   return formats.includes('verbose_json') ? 'verbose_json' : 'json'
+}
+
+/** Largest file of a model without its own limit (OpenAI API, "Create transcription"). */
+export const MAX_FILE_BYTES = 25 * 1024 * 1024
+
+/** Fields that every model supports. */
+const ALWAYS_TAKEN: ReadonlySet<string> = new Set(['model', 'file', 'response_format', 'stream'])
+
+/** A request before it is known whether it streams. */
+type Checked = Omit<TranscriptionRequest, 'stream' | 'audio' | 'form'>
+
+/**
+ * Checks fields that depend on the model.
+ * @throws GatewayError 413 `body_too_large` for the file, `unsupported_parameter` for a format or a field that the model lacks.
+ */
+export function checkTranscriptionAbilities(request: Checked, abilities: TranscriptionAbilities | undefined): void {
+  checkSize(request.file.byteLength, abilities?.maxFileBytes ?? MAX_FILE_BYTES)
+  if (abilities === undefined) return
+  const { formats, refusedFields = [] } = abilities
+  if (!formats.includes(request.response_format))
+    throw unsupportedField('response_format', `this model returns ${formats.join(', ')}`)
+  for (const field of refusedFields) {
+    const value = (request as unknown as Readonly<Record<string, unknown>>)[field]
+    const isSet = value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0)
+    if (isSet && !ALWAYS_TAKEN.has(field)) throw unsupportedField(field, 'this model does not support it')
+  }
+}
+
+function checkSize(byteLength: number, most: number): void {
+  if (byteLength === 0) throw invalidField('file', 'must not be empty')
+  if (byteLength <= most) return
+  const message = `file: has ${byteLength} bytes, and this model accepts at most ${most}`
+  throw new GatewayError('body_too_large', { message, param: 'file' })
+}
+
+/** Returns the media type of an answer in a format, or `undefined` for JSON. */
+export function transcriptType(format: TranscriptionFormat): string | undefined {
+  return TYPES[format]
+}
+
+const TYPES: Readonly<Record<TranscriptionFormat, string | undefined>> = {
+  json: undefined,
+  verbose_json: undefined,
+  diarized_json: undefined,
+  text: 'text/plain; charset=utf-8',
+  srt: 'text/plain; charset=utf-8',
+  vtt: 'text/vtt; charset=utf-8',
+}
+
+/** The caller's format, and the format requested from the vendor. */
+export interface RenderedFormats {
+  readonly wanted: TranscriptionFormat
+  readonly asked: TranscriptionFormat
+}
+
+/**
+ * Renders a transcript in the caller's format. Returns `undefined` if the vendor's answer lacks data for the format.
+ * @param billed Charged usage, which `json` shows unless the vendor's own answer is passed on.
+ */
+export function renderTranscript(
+  transcript: Transcript,
+  { wanted, asked }: RenderedFormats,
+  billed: Usage | undefined,
+): readonly Uint8Array[] | undefined {
+  if (wanted === asked && transcript.body !== undefined) return transcript.body
+  switch (wanted) {
+    case 'json':
+      return [Buffer.from(JSON.stringify(plainAnswer(transcript, billed)))]
+    case 'text':
+      return [Buffer.from(`${transcript.text}\n`)]
+    case 'srt':
+      return transcript.segments && [Buffer.from(subRip(transcript.segments))]
+    case 'vtt':
+      return transcript.segments && [Buffer.from(webVtt(transcript.segments))]
+    default:
+      return undefined
+  }
+}
+
+function plainAnswer({ text, languages, usage }: Transcript, billed: Usage | undefined): object {
+  const shown = shownTranscriptionUsage(billed ?? usage, usage)
+  return {
+    text,
+    ...(languages === undefined ? {} : { languages: languages.map((code) => ({ code })) }),
+    ...(shown === undefined ? {} : { usage: shown }),
+  }
+}
+
+/** SubRip: numbered cues with commas before the milliseconds. */
+function subRip(segments: readonly TranscriptSegment[]): string {
+  const cues = segments.map(({ start, end, text }, index) => {
+    return `${index + 1}\n${timeOf(start, ',')} --> ${timeOf(end, ',')}\n${cueText(text)}\n`
+  })
+  return `${cues.join('\n')}\n`
+}
+
+/** WebVTT (W3C, "WebVTT"). */
+function webVtt(segments: readonly TranscriptSegment[]): string {
+  const cues = segments.map(
+    ({ start, end, text }) =>
+      `${timeOf(start, '.')} --> ${timeOf(end, '.')}\n${cueText(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;')}\n`,
+  )
+  return `WEBVTT\n\n${cues.join('\n')}\n`
+}
+
+/** Escapes text that WebVTT would misread: a cue ends at an empty line, and an arrow looks like times. */
+function cueText(text: string): string {
+  const lines = text.split(/[\r\n]+/).map((line) => line.trim())
+  return lines
+    .filter((line) => line !== '')
+    .join('\n')
+    .replaceAll('-->', '->')
+}
+
+function timeOf(seconds: number, separator: string): string {
+  const milliseconds = Math.max(0, Math.round(seconds * 1000))
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const hours = Math.floor(milliseconds / 3_600_000)
+  const minutes = Math.floor(milliseconds / 60_000) % 60
+  const rest = String(milliseconds % 1000).padStart(3, '0')
+  return `${two(hours)}:${two(minutes)}:${two(Math.floor(milliseconds / 1000) % 60)}${separator}${rest}`
 }

@@ -1,6 +1,11 @@
 import type { VideoAbilities } from '../../catalog/model-facts.ts'
 import {
+  kindsToNumbered,
   type MisplacedField,
+  namesNumbered,
+  ratiosOfTier,
+  referenceKind,
+  sizeFor,
   taskOfIntent,
   type VideoIntent,
   type VideoModelFacts,
@@ -9,8 +14,6 @@ import {
   type WrittenIntent,
   writtenSettings,
 } from './video-protocol.ts'
-import { kindsToNumbered, namesNumbered, referenceKind } from './video-references.ts'
-import { ratiosOfTier, sizeFor } from './video-rendering.ts'
 import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
 /** DashScope, reference-to-video of Wan 2.6: images and videos together, and the videos among them. */

@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../endpoints/json-schema.ts'
+import type { JsonSchema } from '../../endpoints/schema.ts'
 
 /** Description of one parameter of an operation. */
 export interface OpenApiParameter {

@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
-import { isVisible, type KeyOfCaller, visibleIds, visibleModels } from '../visible-models.ts'
+import { isVisible, type KeyOfCaller, visibleIds, visibleModels } from '../tools/lookup-tools.ts'
 
 const MIME_TYPE = 'application/json'
 

@@ -1,8 +1,9 @@
 import * as z from 'zod'
+import { type CatalogModel, isInScope } from '../../catalog/model.ts'
 import { MODEL_KINDS } from '../../core/model-kind.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
-import { defineTool, LOOKS_UP } from '../tool.ts'
-import { visibleModels } from '../visible-models.ts'
+import type { ListedModel } from '../../gateway/model-list.ts'
+import { type Caller, defineTool, LOOKS_UP } from '../tool.ts'
 
 /** Tool that lists and filters the models of `GET /v1/models`. */
 export const listModels = defineTool({
@@ -87,3 +88,23 @@ export const getBalance = defineTool({
     return { structured: await json({ method: 'GET', path: '/v1/account' }) }
   },
 })
+
+/** Caller whose models are listed. If the scope of its key names models, only those are visible, as in `GET /v1/models`. */
+export type KeyOfCaller = Pick<Caller, 'gateway' | 'principal'>
+
+/** Whether the caller's key may see a model. */
+export function isVisible({ principal }: KeyOfCaller, model: CatalogModel): boolean {
+  return isInScope(principal.scopes?.models, model)
+}
+
+/** Returns the ids of the models that the caller's key may see. */
+export function visibleIds(caller: KeyOfCaller): ReadonlySet<string> {
+  const seen = caller.gateway.catalog.list().filter((model) => isVisible(caller, model))
+  return new Set(seen.map(({ id }) => id))
+}
+
+/** Returns these models in the gateway's list format. */
+export function visibleModels(caller: KeyOfCaller): readonly ListedModel[] {
+  const seen = visibleIds(caller)
+  return caller.gateway.models().filter(({ id }) => seen.has(id))
+}

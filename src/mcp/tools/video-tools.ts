@@ -3,9 +3,7 @@ import type { Clock } from '../../core/clock.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { isTaskId } from '../../tasks/task-requests.ts'
 import type { GatewayCall } from '../gateway-call.ts'
-import { defineTool, LOOKS_UP_AT_VENDOR, MAKES } from '../tool.ts'
-import type { ToolContext } from '../tool-context.ts'
-import { idempotencyKey, model, taskId } from './arguments.ts'
+import { defineTool, idempotencyKey, LOOKS_UP_AT_VENDOR, MAKES, model, type ToolContext, taskId } from '../tool.ts'
 
 const VIDEOS_PATH = '/v1/videos/generations'
 

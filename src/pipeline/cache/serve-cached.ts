@@ -1,22 +1,29 @@
 import { Buffer } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib'
 import { CACHE_FIELD, CACHE_HIT, charge } from '../../catalog/prices/prices.ts'
-import { isPending } from '../../core/maybe-promise.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
 import { formatDollars } from '../../core/money.ts'
-import { withHookUnits } from '../../core/usage.ts'
+import { type Usage, withHookUnits } from '../../core/usage.ts'
+import type { CachedAnswers } from '../../endpoints/answer-json.ts'
+import type { StreamTransform } from '../../endpoints/stream-transform.ts'
 import type { StoredAnswer } from '../../stores/idempotency-store.ts'
-import { release } from '../admit.ts'
-import { announce } from '../announce.ts'
+import { findString } from '../../wire/json-edits.ts'
+import { release } from '../admission.ts'
 import type { Admitted, Reserved } from '../call-record.ts'
+import { settle } from '../charge.ts'
+import { screenedWhole, writtenAnswer } from '../hooks/answer-hooks.ts'
+import { ScreenedStream } from '../hooks/screened-stream.ts'
+import { type AnswerScreen, type Screening, screeningOf } from '../hooks/shown-answer.ts'
 import { emit, type PipelineContext } from '../pipeline-context.ts'
-import { type PricedRequest, priceHookUnits } from '../pricing.ts'
-import { chargedFields } from '../request-rate.ts'
+import { chargedFields, type PricedRequest, priceHookUnits } from '../pricing.ts'
 import { type ReserveOutcome, reservePriced, StoredReplay } from '../reserve.ts'
-import { cachedHead, respondReplay, respondWhole } from '../respond.ts'
-import { settle } from '../settle.ts'
-import type { CallEnding } from '../vendor-response.ts'
+import { announce, cachedHead, respondReplay, respondWhole } from '../respond.ts'
+import type { StreamEnd, StreamReceiver } from '../stream-call.ts'
+import type { CallEnding, OpenStream } from '../vendor-response.ts'
 import type { AnswerCache } from './answer-cache.ts'
-import { type CachedAnswer, decodeAnswer } from './cached-answer.ts'
-import { screenCached } from './screen-cached.ts'
 
 const COMPLETED: CallEnding = { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
 
@@ -33,7 +40,7 @@ export async function serveHit(
   answer: CachedAnswer,
 ): Promise<boolean> {
   const priced = await pricedOrReleased(context, admitted, answer)
-  const chunks = priced === 'unpriced' ? undefined : await chunksOf(answer, priced)
+  const chunks = priced === 'unpriced' ? undefined : await answerChunks(answer, priced)
   if (priced === 'unpriced' || chunks === undefined) return false
   let outcome: ReserveOutcome
   try {
@@ -88,7 +95,7 @@ export async function staleFor(
   const entry = reserved.cachePlan?.stale
   if (entry === undefined || !NO_VENDOR_ANSWERED.has(code)) return undefined
   const answer = decodeAnswer(entry)
-  const chunks = answer && (await chunksOf(answer, undefined))
+  const chunks = answer && (await answerChunks(answer, undefined))
   if (answer === undefined || chunks === undefined) return undefined
   if (context.hooks === undefined) return { answer, chunks }
   const screened = await screenCached(context, reserved, answer, chunks)
@@ -142,7 +149,7 @@ function priceOfHit(
 const HIT_ONLY: readonly string[] = [CACHE_FIELD]
 
 /** Returns the bytes of an answer, or undefined for a damaged entry. */
-async function chunksOf(
+async function answerChunks(
   answer: CachedAnswer,
   priced: PricedRequest | undefined,
 ): Promise<readonly Buffer[] | undefined> {
@@ -188,4 +195,319 @@ function send(
   const facts = { contentType, isStream, dropped, byteLength, ageSeconds, costNanoDollars: cost }
   const headers = cachedHead(reserved, facts)
   respondWhole(reserved.sink, { status: 200, headers }, chunks)
+}
+
+/** Answer from the cache after the hooks. */
+export interface ScreenedHit {
+  readonly chunks: readonly Buffer[]
+  /** Whether it is charged. */
+  readonly isCharged: boolean
+}
+
+/** Error that the caller gets instead of an answer from the cache. */
+export interface DeniedHit {
+  readonly error: GatewayError
+  readonly isCharged: boolean
+}
+
+/**
+ * Runs the current answer hooks on an answer that was stored before hooks. A stream is read completely before any of it is sent,
+ * so a denial as an error has its own status. Never rejects.
+ */
+async function screenCached(
+  context: PipelineContext,
+  reserved: Reserved,
+  { isStream, usage, vendor }: AnswerFacts,
+  chunks: readonly Buffer[],
+): Promise<ScreenedHit | DeniedHit> {
+  const model = reserved.chain[0]
+  const screening = model === undefined ? undefined : screeningOf(context, reserved, model.id)
+  if (model === undefined || screening === undefined) return { chunks, isCharged: true }
+  const { jsonSchema } = screening
+  const screen = { context, reserved, candidate: { model, vendor: { id: vendor } }, usage, jsonSchema }
+  try {
+    return await (isStream ? screenEvents : screenBody)(screen, screening, chunks)
+  } catch (cause) {
+    return { error: GatewayError.from(cause), isCharged: false }
+  }
+}
+
+async function screenBody(
+  screen: AnswerScreen,
+  screening: Screening,
+  chunks: readonly Buffer[],
+): Promise<ScreenedHit | DeniedHit> {
+  const { answer, error, isCharged } = await screenedWhole(screen, screening, chunks)
+  if (error !== undefined) return { error, isCharged }
+  return { chunks: answer === undefined ? chunks : [Buffer.from(writtenAnswer(screen.reserved, answer))], isCharged }
+}
+
+async function screenEvents(
+  screen: AnswerScreen,
+  screening: Screening,
+  chunks: readonly Buffer[],
+): Promise<ScreenedHit | DeniedHit> {
+  const stream = new ScreenedStream(new KeptStream(chunks, screen.usage), screen, screening)
+  const sent: Buffer[] = []
+  const end = await new Promise<StreamEnd>((resolve) => {
+    stream.attach({ onBytes: (bytes) => sent.push(Buffer.from(bytes as Uint8Array)), onStreamEnd: resolve })
+  })
+  const { denial } = stream
+  const isCharged = denial === undefined || (!denial.isFault && denial.hook.chargesDenied)
+  if (end.kind !== 'denied') return { chunks: sent, isCharged }
+  if (denial?.denial.isRefusal !== true) return { error: end.error, isCharged: isCharged && end.isCharged }
+  sent.push(Buffer.from(stream.transform.failed?.(end.error) ?? ''))
+  return { chunks: sent, isCharged }
+}
+
+/** Stored stream that is available at once as a whole. */
+class KeptStream implements OpenStream {
+  readonly transform: StreamTransform
+  readonly vendorRequestId = undefined
+  readonly #chunks: readonly Buffer[]
+
+  constructor(chunks: readonly Buffer[], usage: Usage | undefined) {
+    this.#chunks = chunks
+    this.transform = new KeptTransform(usage)
+  }
+
+  attach(receiver: StreamReceiver): void {
+    for (const bytes of this.#chunks) receiver.onBytes(bytes)
+    receiver.onStreamEnd({ kind: 'ended' })
+  }
+
+  // The stream is available as a whole, so there is nothing to pause or abort.
+  pause(): void {}
+  resume(): void {}
+  readAtMost(): void {}
+  abort(): void {}
+}
+
+/** Transform of a stored stream, which was complete. */
+class KeptTransform implements StreamTransform {
+  readonly hasContent = true
+  readonly isComplete = true
+  readonly atBoundary = true
+  readonly failure = undefined
+  readonly outputBytesSeen = 0
+  readonly usage: Usage | undefined
+
+  constructor(usage: Usage | undefined) {
+    this.usage = usage
+  }
+
+  push(): undefined {
+    return undefined
+  }
+
+  end(): undefined {
+    return undefined
+  }
+}
+
+/** Minimum size for compression. Smaller answers gain less than the 15 µs it costs; large ones are compressed on another thread. */
+const COMPRESSED_FROM_BYTES = 4096
+const OWN_THREAD_FROM_BYTES = 128 * 1024
+
+/** Number of events that are searched for the id of a streamed answer, and its minimum length: a short id may occur elsewhere too. */
+const EVENTS_WITH_ID = 4
+const SHORTEST_ID = 8
+
+/** Speed matters more than size, because the events of a stream are repetitive. */
+const COMPRESSION = { level: 1 } as const
+
+const deflate = promisify(deflateRaw)
+const inflate = promisify(inflateRaw)
+
+/** Facts of an answer in addition to its bytes. */
+interface AnswerFacts {
+  /** Unix milliseconds. */
+  readonly storedAtMs: number
+  /** Time from which the answer is stale, in Unix milliseconds. */
+  readonly staleFromMs: number
+  readonly isStream: boolean
+  readonly contentType: string
+  /** Id of the vendor that created it, for hooks. */
+  readonly vendor: string
+  /** Usage of the original call. */
+  readonly usage: Usage
+  readonly dropped: readonly string[]
+}
+
+/** Head of an entry, before its bytes. */
+interface EntryHead extends AnswerFacts {
+  readonly byteLength: number
+  readonly isCompressed: boolean
+  /** Offset of each id from the previous one, and the length of the id. */
+  readonly idSteps: readonly number[]
+  readonly idLength: number
+  /** Position of the cost of the call, or `undefined` if the answer has none. */
+  readonly cost?: { readonly start: number; readonly end: number } | undefined
+}
+
+/** Decoded entry. */
+export interface CachedAnswer extends AnswerFacts {
+  /** Returns the bytes with a new id and this cost, in one or several chunks. */
+  chunks(cost: string): MaybePromise<readonly Buffer[]>
+}
+
+const HEAD_LENGTH_BYTES = 4
+
+type AnswerRules = Pick<CachedAnswers<never, never>, 'idPaths' | 'costMark'>
+
+/** Encodes an entry: length of the head, the head as JSON, then the bytes. */
+export function encodeAnswer(facts: AnswerFacts, body: Buffer, rules: AnswerRules): MaybePromise<Uint8Array> {
+  const { byteLength } = body
+  if (byteLength >= OWN_THREAD_FROM_BYTES)
+    return deflate(body, COMPRESSION).then((packed) => entryOf(facts, body, packed, rules))
+  const packed = byteLength < COMPRESSED_FROM_BYTES ? body : deflateRawSync(body, COMPRESSION)
+  return entryOf(facts, body, packed, rules)
+}
+
+function entryOf(facts: AnswerFacts, body: Buffer, deflated: Buffer, rules: AnswerRules): Uint8Array {
+  const { idPaths, costMark } = rules
+  const ids = idPaths === undefined ? NO_IDS : idsIn(body, facts.isStream, idPaths)
+  const packed = deflated.byteLength < body.byteLength ? deflated : body
+  // Every member by name: serializing an object created by spreading takes four microseconds more.
+  const head: EntryHead = {
+    storedAtMs: facts.storedAtMs,
+    staleFromMs: facts.staleFromMs,
+    isStream: facts.isStream,
+    contentType: facts.contentType,
+    vendor: facts.vendor,
+    usage: facts.usage,
+    dropped: facts.dropped,
+    idSteps: ids.idSteps,
+    idLength: ids.idLength,
+    byteLength: body.byteLength,
+    isCompressed: packed !== body,
+    cost: costMark === undefined || !facts.isStream ? undefined : costIn(body, costMark),
+  }
+  const text = JSON.stringify(head)
+  const textLength = Buffer.byteLength(text)
+  // Not from a pool, which would be retained as a whole with the entry.
+  const entry = Buffer.allocUnsafeSlow(HEAD_LENGTH_BYTES + textLength + packed.byteLength)
+  entry.writeUInt32LE(textLength, 0)
+  entry.write(text, HEAD_LENGTH_BYTES)
+  packed.copy(entry, HEAD_LENGTH_BYTES + textLength)
+  return entry
+}
+
+/** Decodes an entry; undefined if it is invalid. */
+export function decodeAnswer(entry: Uint8Array): CachedAnswer | undefined {
+  try {
+    const bytes = Buffer.from(entry.buffer, entry.byteOffset, entry.byteLength)
+    const bodyStart = HEAD_LENGTH_BYTES + bytes.readUInt32LE(0)
+    const answer = JSON.parse(bytes.toString('utf8', HEAD_LENGTH_BYTES, bodyStart)) as EntryHead & {
+      chunks: CachedAnswer['chunks']
+    }
+    if (!isHead(answer)) return undefined
+    const packed = bytes.subarray(bodyStart)
+    answer.chunks = chunksReader(answer, packed)
+    return answer
+  } catch {
+    return undefined
+  }
+}
+
+const HEADER_TEXT = /^[\x20-\x7e]+$/
+
+/** Whether a head is complete. A damaged head may still be JSON. */
+function isHead({ contentType, storedAtMs, staleFromMs, byteLength, usage, dropped, idSteps }: EntryHead): boolean {
+  if (typeof contentType !== 'string' || !HEADER_TEXT.test(contentType)) return false
+  if (typeof storedAtMs !== 'number' || typeof staleFromMs !== 'number' || typeof byteLength !== 'number') return false
+  return typeof usage === 'object' && usage !== null && Array.isArray(dropped) && Array.isArray(idSteps)
+}
+
+function chunksReader(head: EntryHead, packed: Buffer): CachedAnswer['chunks'] {
+  return (cost) => entryChunks(head, packed, cost)
+}
+
+function entryChunks(head: EntryHead, packed: Buffer, cost: string): MaybePromise<readonly Buffer[]> {
+  const { byteLength, isCompressed } = head
+  if (!isCompressed) return edited(head, Buffer.from(packed), cost)
+  const bound = { maxOutputLength: byteLength }
+  if (byteLength < OWN_THREAD_FROM_BYTES) return edited(head, inflateRawSync(packed, bound), cost)
+  return inflate(packed, bound).then((body) => edited(head, body, cost))
+}
+
+function edited({ idSteps, idLength, cost: place, byteLength }: EntryHead, body: Buffer, cost: string): Buffer[] {
+  if (body.byteLength !== byteLength) throw new Error('the entry is damaged')
+  const [first] = idSteps
+  if (first !== undefined) {
+    const id = freshId(body.toString('latin1', first, first + idLength))
+    let position = 0
+    for (let index = 0; index < idSteps.length; index++) {
+      position += idSteps[index]!
+      body.write(id, position, 'latin1')
+    }
+  }
+  return place === undefined ? [body] : [body.subarray(0, place.start), Buffer.from(cost), body.subarray(place.end)]
+}
+
+const NO_IDS = { idSteps: [] as readonly number[], idLength: 0 }
+
+/** Finds the id of an answer: at one position of a JSON answer, or in any number of events. */
+function idsIn(body: Buffer, isStream: boolean, paths: readonly (readonly string[])[]): typeof NO_IDS {
+  const id = isStream ? streamId(body, paths) : idAt(body, paths, 0, body.byteLength)
+  if (id === undefined || id.length < SHORTEST_ID || !/^[\w.-]+$/.test(id)) return NO_IDS
+  const quoted = Buffer.from(`"${id}"`)
+  const idSteps: number[] = []
+  let last = 0
+  for (let at = body.indexOf(quoted); at !== -1; at = body.indexOf(quoted, at + quoted.byteLength)) {
+    idSteps.push(at + 1 - last)
+    last = at + 1
+  }
+  return { idSteps, idLength: id.length }
+}
+
+const DATA = Buffer.from('data:')
+
+function streamId(body: Buffer, paths: readonly (readonly string[])[]): string | undefined {
+  let start = 0
+  for (let event = 0; event < EVENTS_WITH_ID; event++) {
+    const at = body.indexOf(DATA, start)
+    if (at === -1) return undefined
+    const lineEnd = body.indexOf('\n', at)
+    const end = lineEnd === -1 ? body.byteLength : lineEnd
+    const id = idAt(body, paths, at + DATA.byteLength, end)
+    if (id !== undefined && id !== '') return id
+    start = end
+  }
+  return undefined
+}
+
+function idAt(body: Buffer, paths: readonly (readonly string[])[], start: number, end: number): string | undefined {
+  for (const path of paths) {
+    const span = findString(body, path, start, end)
+    if (span !== undefined) return body.toString('latin1', span.start + 1, span.end - 1)
+  }
+  return undefined
+}
+
+/** Finds the cost. The last occurrence counts, because the cost is at the end. */
+function costIn(body: Buffer, mark: string): EntryHead['cost'] {
+  const at = body.lastIndexOf(mark)
+  if (at === -1) return undefined
+  const start = at + mark.length
+  const end = body.indexOf('"', start)
+  return end === -1 ? undefined : { start, end }
+}
+
+const LONGEST_PREFIX = 16
+const DIGITS = '0123456789abcdef'
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** Returns another id of the same length and kind: the prefix up to the first `-` or `_` stays, and so do such characters after it. */
+function freshId(id: string): string {
+  const mark = id.search(/[-_]/)
+  const kept = mark === -1 || mark > LONGEST_PREFIX || /^[0-9a-f]+$/.test(id.slice(0, mark)) ? 0 : mark + 1
+  const alphabet = /^[0-9a-f-]*$/.test(id.slice(kept)) ? DIGITS : LETTERS
+  const random = randomBytes(id.length)
+  let fresh = id.slice(0, kept)
+  for (let index = kept; index < id.length; index++) {
+    const sign = id[index]!
+    fresh += /[a-zA-Z0-9]/.test(sign) ? alphabet[random[index]! % alphabet.length] : sign
+  }
+  return fresh
 }

@@ -1,14 +1,12 @@
 import { GatewayError } from '../../core/errors.ts'
 import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
-import { release } from '../admit.ts'
+import { release } from '../admission.ts'
 import type { Admitted } from '../call-record.ts'
 import { type PipelineContext, reportFault } from '../pipeline-context.ts'
 import type { Unfinished } from '../vendor-response.ts'
 import type { AnswerCache, CacheWish } from './answer-cache.ts'
-import { CachePlan } from './cache-plan.ts'
-import { type CachedAnswer, decodeAnswer } from './cached-answer.ts'
-import type { Flight, FlightOutcome } from './flight.ts'
-import { serveHit } from './serve-cached.ts'
+import { CachePlan, type Flight, type FlightOutcome } from './cache-plan.ts'
+import { type CachedAnswer, decodeAnswer, serveHit } from './serve-cached.ts'
 
 /** Next stage if the cache has no answer: it reserves money and calls a vendor. */
 export interface NextStage<Completion> {

@@ -1,5 +1,5 @@
 import { isForgotten, monthOf, NOTHING_SPENT, type SpendingCounts } from '../spending.ts'
-import { MapCursor } from './map-scans.ts'
+import { MapCursor } from './account-shares.ts'
 
 /**
  * Spending of an account or a key, changed in place by the rules of `spendingAt` and `spendingChanged`. A month is the day plus

@@ -1,10 +1,11 @@
-import { TransientMap } from '../../core/transient-map.ts'
+import { TransientMap } from '../../core/maps.ts'
 import type { ChargedEnd, UsageDraft } from '../../usage/usage-record.ts'
 import { expiryText } from '../expiring-credits.ts'
 import {
   assertAmount,
   assertCreditOf,
   assertRoom,
+  type EnlargeStatus,
   heldResult,
   lesserOf,
   REPAYMENT,
@@ -14,14 +15,11 @@ import {
 import type { SpendingCap } from '../principal.ts'
 import type { Resolution } from '../resolution.ts'
 import { crossingsOf, exceededCap, spendingPeriod } from '../spending.ts'
-import { byHand, inOrder, type MemoryLedger, type MutableAccount, snapshot } from './memory-by-hand.ts'
-import { MemoryClaims } from './memory-claims.ts'
-import { MemoryCredits } from './memory-credits.ts'
+import { byHand, inOrder, MemoryCredits, type MemoryLedger, type MutableAccount, snapshot } from './memory-by-hand.ts'
+import { MemoryClaims } from './memory-cache.ts'
 import { type JournalLine, MemoryJournal } from './memory-journal.ts'
 import { KeySpending, Spending } from './memory-key-spending.ts'
-import { moneyRefusal } from './memory-refusals.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
-import { NewestEntries } from './newest-entries.ts'
 
 /** Limits of a memory ledger. */
 export interface MemoryLedgerOptions {
@@ -416,5 +414,48 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
         .sort(inOrder)
         .filter((hold) => after === undefined || inOrder(after, hold) < 0)
         .slice(0, Math.max(0, limit)),
+  }
+}
+
+/** Returns why an account's money does not allow a hold, or `undefined` if it does. */
+function moneyRefusal(
+  account: MutableAccount,
+  amount: bigint,
+  isMetered: boolean,
+): (EnlargeStatus & ('credit_limit' | 'in_arrears' | 'insufficient_balance')) | undefined {
+  const { creditLimit, balance, owed, creditHeld } = account
+  if (isMetered)
+    return creditLimit !== undefined && owed + creditHeld + amount > creditLimit + balance ? 'credit_limit' : undefined
+  if (owed > 0n) return 'in_arrears'
+  return balance < amount ? 'insufficient_balance' : undefined
+}
+
+/**
+ * Newest entries, at least `least` of them and up to twice as many. There are two generations: when the newer one is full it
+ * becomes the older, so that entries are never deleted one by one.
+ */
+class NewestEntries<Value> {
+  readonly #least: number
+  #newer = new Map<string, Value>()
+  #older = new Map<string, Value>()
+
+  constructor(least: number) {
+    this.#least = least
+  }
+
+  get(key: string): Value | undefined {
+    return this.#newer.get(key) ?? this.#older.get(key)
+  }
+
+  set(key: string, value: Value): void {
+    this.#newer.set(key, value)
+    if (this.#newer.size < this.#least) return
+    this.#older = this.#newer
+    this.#newer = new Map()
+  }
+
+  delete(key: string): void {
+    this.#newer.delete(key)
+    this.#older.delete(key)
   }
 }

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { StoredUsage } from '../stored-usage.ts'
+import type { StoredUsage } from '../sql-rows.ts'
 import { OPEN_TASK_STATES, type TaskPage, type TaskRecord } from '../task-store.ts'
 import { AccountShares } from './account-shares.ts'
 

@@ -1,7 +1,14 @@
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { UsageField } from '../../core/usage.ts'
-import { bucketOf, LATENCY_BUCKETS } from '../../usage/latency.ts'
-import { type ChargedEnd, countsOf, type UsageDraft, type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
+import {
+  bucketOf,
+  type ChargedEnd,
+  countsOf,
+  LATENCY_BUCKETS,
+  type UsageDraft,
+  type UsageRecord,
+  usageRecord,
+} from '../../usage/usage-record.ts'
 import {
   assertRowLimit,
   byCharge,

@@ -1,9 +1,7 @@
-import type { BatchStore } from '../batch-store.ts'
 import { assertBlobId, BLOB_ROW_BYTES, type BlobStore, equalPieces, rangeOfRows } from '../blob-store.ts'
 import { FILE_COLUMNS, fileOf, fileValues, OUTCOME_COLUMNS, outcomeOf, outcomeValues } from '../file-rows.ts'
-import type { FileStore } from '../file-store.ts'
-import { textParameter, timeParameter } from './column-values.ts'
-import type { PostgresConnection } from './postgres-connection.ts'
+import type { BatchStore, FileStore } from '../file-store.ts'
+import { type PostgresConnection, textParameter, timeParameter } from './postgres-connection.ts'
 
 type Run = Pick<PostgresConnection, 'run'>
 

@@ -1,34 +1,42 @@
 import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import type { KeyStore } from '../api-keys.ts'
+import { AUDIT_DELETE_BATCH, AUDIT_RETENTION_MS, type AuditStore, auditDetails, auditEntryOf } from '../audit-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
-import type { InteractionStore } from '../interaction-store.ts'
-import { INTERACTION_COLUMNS, interactionOf, interactionValues } from '../sql-rows.ts'
-import type { StoredKind, StoredUsage } from '../stored-usage.ts'
+import { assertAmount } from '../ledger.ts'
+import type { InteractionStore } from '../response-cache.ts'
+import type { SettingStore } from '../retention.ts'
+import {
+  capValues,
+  INTERACTION_COLUMNS,
+  interactionOf,
+  interactionValues,
+  KEY_COLUMNS,
+  keyOf,
+  keyValues,
+  limitsValue,
+  type StoredKind,
+  type StoredUsage,
+} from '../sql-rows.ts'
+import { migrate, quoteIdentifier } from './migrations/migrate.ts'
 import {
   answerParameters,
   claimResultOf,
+  isStorable,
   journalTime,
-  RESERVATION_COLUMNS,
-  textParameter,
-  timeParameter,
-} from './column-values.ts'
-import { migrate, quoteIdentifier } from './migrations/migrate.ts'
-import { postgresAudit } from './postgres-audit.ts'
-import {
   type PostgresConnection,
   type PostgresPool,
   type PostgresTransactions,
   postgresConnection,
+  RESERVATION_COLUMNS,
+  textParameter,
+  timeParameter,
 } from './postgres-connection.ts'
-import { postgresConversations } from './postgres-conversations.ts'
 import { postgresBatches, postgresBlobs, postgresFiles } from './postgres-files.ts'
-import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
-import { postgresResponses } from './postgres-responses.ts'
-import { postgresSettings } from './postgres-settings.ts'
-import { postgresTasks } from './postgres-tasks.ts'
+import { postgresConversations, postgresResponses } from './postgres-responses.ts'
+import { postgresTasks, postgresWebhooks } from './postgres-tasks.ts'
 import { postgresUsage } from './postgres-usage.ts'
-import { postgresWebhooks } from './postgres-webhooks.ts'
 
 export type {
   PostgresClient,
@@ -160,15 +168,18 @@ function postgresIdempotency(
 ): IdempotencyStore {
   return {
     async claim({ accountId, key, fingerprint, expiresAtMs, pendingUntilMs = expiresAtMs, claimedBy }, nowMs) {
-      const [row] = await run(`SELECT ${RESERVATION_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5, $6, $7) AS o`, [
-        accountId,
-        key,
-        fingerprint,
-        timeParameter(pendingUntilMs),
-        timeParameter(nowMs),
-        claimedBy ?? null,
-        clock === 'database' ? timeParameter(pendingUntilMs - nowMs) : null,
-      ])
+      const [row] = await run(
+        `SELECT ${RESERVATION_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5, $6, $7) AS o`,
+        [
+          accountId,
+          key,
+          fingerprint,
+          timeParameter(pendingUntilMs),
+          timeParameter(nowMs),
+          claimedBy ?? null,
+          clock === 'database' ? timeParameter(pendingUntilMs - nowMs) : null,
+        ],
+      )
       return claimResultOf(row!)
     },
 
@@ -220,6 +231,152 @@ function postgresInteractions({ run }: PostgresConnection, schema: string): Inte
         [accountId, textParameter(id), timeParameter(nowMs)],
       )
       return row === undefined ? undefined : interactionOf(row)
+    },
+  }
+}
+
+/** Changes by operators in PostgreSQL. */
+function postgresAudit({ run }: PostgresConnection, schema: string): AuditStore {
+  return {
+    async add(entry) {
+      // PostgreSQL stores no NUL in a text; the escaped form in JSON stays.
+      const subject = entry.subject?.replaceAll('\0', '\\u0000') ?? null
+      await run(
+        `WITH old AS (
+          DELETE FROM ${schema}.audit WHERE id IN (
+            SELECT id FROM ${schema}.audit WHERE created_at_ms <= $5
+            ORDER BY created_at_ms LIMIT ${AUDIT_DELETE_BATCH} FOR UPDATE SKIP LOCKED
+          )
+        )
+        INSERT INTO ${schema}.audit (id, created_at_ms, subject, details) VALUES ($1, $2, $3, $4)`,
+        [
+          ...[entry.id, timeParameter(entry.createdAtMs), subject, auditDetails(entry)],
+          timeParameter(entry.createdAtMs - AUDIT_RETENTION_MS),
+        ],
+      )
+    },
+
+    async list({ subject, fromMs, untilMs, after, limit }) {
+      if (![subject, after?.id].every((text) => isStorable(text ?? ''))) return []
+      const values: unknown[] = [Math.max(0, limit)]
+      const conditions: string[] = ['true']
+      if (subject !== undefined) conditions.push(`t.subject = $${values.push(subject)}`)
+      if (fromMs !== undefined) conditions.push(`t.created_at_ms >= $${values.push(timeParameter(fromMs))}`)
+      if (untilMs !== undefined) conditions.push(`t.created_at_ms < $${values.push(timeParameter(untilMs))}`)
+      if (after !== undefined) {
+        const place = `$${values.push(timeParameter(after.createdAtMs))}, $${values.push(after.id)}`
+        conditions.push(`(t.created_at_ms, t.id COLLATE "C") < (${place})`)
+      }
+      const rows = await run(
+        `SELECT t.id, t.created_at_ms::text, t.subject, t.details FROM ${schema}.audit t
+        WHERE ${conditions.join(' AND ')} ORDER BY t.created_at_ms DESC, t.id COLLATE "C" DESC LIMIT $1`,
+        values,
+      )
+      return rows.map(auditEntryOf)
+    },
+  }
+}
+
+/** Columns of a key, 64-bit integers as text. */
+const SELECTED = `hash, id, account_id, label, scopes, limits, cap_amount::text, cap_period, names_end_users,
+  created_at_ms::text, expires_at_ms::text, revoked_at_ms::text, replaces, tags`
+
+/** API keys in PostgreSQL. */
+function postgresKeys({ run }: PostgresConnection, schema: string): KeyStore {
+  return {
+    async findByHash(hash) {
+      const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.keys WHERE hash = $1`, [hash])
+      return row === undefined ? undefined : keyOf(row)
+    },
+
+    async find(keyId) {
+      const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.keys WHERE id = $1`, [keyId])
+      return row === undefined ? undefined : keyOf(row)
+    },
+
+    async insert(record) {
+      if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
+      await run(
+        `INSERT INTO ${schema}.keys (${KEY_COLUMNS})
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (hash) DO NOTHING`,
+        keyValues(record, timeParameter),
+      )
+    },
+
+    async list(accountId) {
+      const rows = await run(
+        `SELECT ${SELECTED} FROM ${schema}.keys k WHERE $1::text IS NULL OR account_id = $1
+        ORDER BY k.created_at_ms, k.id COLLATE "C"`,
+        [accountId ?? null],
+      )
+      return rows.map(keyOf)
+    },
+
+    async page({ accountId, after, limit }) {
+      if (!isStorable(`${accountId ?? ''}${after?.id ?? ''}`)) return []
+      const values: unknown[] = [timeParameter(after?.createdAtMs ?? -1), after?.id ?? '', Math.max(0, limit)]
+      const account = accountId === undefined ? '' : `k.account_id = $${values.push(accountId)} AND`
+      const rows = await run(
+        `SELECT ${SELECTED} FROM ${schema}.keys k
+        WHERE ${account} (k.created_at_ms, k.id COLLATE "C") > ($1, $2)
+        ORDER BY k.created_at_ms, k.id COLLATE "C" LIMIT $3`,
+        values,
+      )
+      return rows.map(keyOf)
+    },
+
+    async update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
+      if (spendingCap != null) assertAmount(spendingCap.amount)
+      const rows = await run(
+        `UPDATE ${schema}.keys SET account_id = coalesce($2, account_id), limits = CASE WHEN $3 THEN $4 ELSE limits END,
+          cap_amount = CASE WHEN $5 THEN $6 ELSE cap_amount END, cap_period = CASE WHEN $5 THEN $7 ELSE cap_period END,
+          names_end_users = coalesce($8, names_end_users)
+        WHERE id = $1 RETURNING id`,
+        [
+          keyId,
+          accountId ?? null,
+          limits !== undefined,
+          limitsValue(limits),
+          spendingCap !== undefined,
+          ...capValues(spendingCap),
+          namesEndUsers === undefined ? null : Number(namesEndUsers),
+        ],
+      )
+      return rows.length > 0
+    },
+
+    async revoke(keyId, nowMs) {
+      const rows = await run(
+        `UPDATE ${schema}.keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING id`,
+        [keyId, timeParameter(nowMs)],
+      )
+      return rows.length > 0
+    },
+
+    async expire(keyId, expiresAtMs) {
+      // `least` ignores null, which means no expiry yet.
+      const rows = await run(
+        `UPDATE ${schema}.keys SET expires_at_ms = least(expires_at_ms, $2) WHERE id = $1 RETURNING id`,
+        [keyId, timeParameter(expiresAtMs)],
+      )
+      return rows.length > 0
+    },
+  }
+}
+
+/** Settings that all processes share, in PostgreSQL. */
+function postgresSettings({ run }: PostgresConnection, schema: string): SettingStore {
+  return {
+    async read() {
+      const rows = await run(`SELECT name, value::text FROM ${schema}.settings`, [])
+      return Object.fromEntries(rows.map(({ name, value }) => [name as string, Number(value)]))
+    },
+    async write(settings) {
+      await run(
+        `INSERT INTO ${schema}.settings (name, value) SELECT * FROM unnest($1::text[], $2::text[]::float8[])
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+        [Object.keys(settings), Object.values(settings).map(String)],
+      )
     },
   }
 }

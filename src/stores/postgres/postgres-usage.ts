@@ -1,10 +1,8 @@
-import type { UsageDraft, UsageRecord } from '../../usage/usage-record.ts'
-import { usageRecord } from '../../usage/usage-record.ts'
+import { type UsageDraft, type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
 import { assertRowLimit, DAY_MS, HOUR_MS, type UsageStore } from '../../usage/usage-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import { RECORD_COLUMNS, recordOf, recordValues, seriesParts, usageRowOf } from '../usage-columns.ts'
-import { isStorable, timeParameter } from './column-values.ts'
-import { codeOf, type PostgresConnection } from './postgres-connection.ts'
+import { codeOf, isStorable, type PostgresConnection, timeParameter } from './postgres-connection.ts'
 
 const SELECTED = RECORD_COLUMNS.map((column) => `u.${column}::text`).join(', ')
 

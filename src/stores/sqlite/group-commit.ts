@@ -1,4 +1,4 @@
-import { workAtEndOfTurn } from '../../core/end-of-turn.ts'
+import { workAtEndOfTurn } from '../../core/calls-in-flight.ts'
 import {
   explained,
   isBusy,

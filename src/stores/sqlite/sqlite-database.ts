@@ -1,3 +1,6 @@
+import type { NewestFirstQuery } from '../resolution.ts'
+import type { SqlRow } from '../sql-rows.ts'
+
 /** Value that SQLite can store in a column. */
 export type SqlValue = string | number | bigint | null | Uint8Array
 
@@ -176,4 +179,135 @@ export function explained(error: unknown, label: string): unknown {
   const [, , fault, words] = FAULTS.find(([known]) => known === code) ?? [1, '', 'failed', 'refused a statement']
   const said = error instanceof Error ? error.message : String(error)
   return new SqliteStoreError(fault, `${label} ${words} (${said})`, error)
+}
+
+/**
+ * Oldest safe SQLite version. Earlier ones can corrupt a database in WAL mode if two connections write and checkpoint at the same
+ * moment (SQLite, "Write-Ahead Logging", the WAL-reset bug; fixed in 3.51.3).
+ */
+const OLDEST_SQLITE = '3.51.3'
+
+/** Package with the API of `node:sqlite`, for Node versions that lack it or bundle an old SQLite. */
+const STAND_IN = '@photostructure/sqlite'
+
+interface EngineModule {
+  readonly DatabaseSync: new (path: string) => SqliteDatabase
+}
+
+/**
+ * Opens a database file with Node's own SQLite, or with `@photostructure/sqlite` if Node has no recent one.
+ * @throws SqliteStoreError `engine_missing` or `engine_too_old` with the package to install; the engine's error if the file
+ *   cannot be opened.
+ */
+export async function openWithEngine(path: string): Promise<SqliteDatabase> {
+  const builtin = builtinEngine()
+  const builtinVersion = builtin === undefined ? undefined : versionOf(new builtin.DatabaseSync(':memory:'), true)
+  if (builtin !== undefined && builtinVersion !== undefined && isTrusted(builtinVersion))
+    return new builtin.DatabaseSync(path)
+
+  const standIn = await standInEngine(builtinVersion)
+  const version = versionOf(new standIn.DatabaseSync(':memory:'), true)
+  if (!isTrusted(version)) throw tooOld(`${STAND_IN} has SQLite ${version}`, `update ${STAND_IN}`)
+  return new standIn.DatabaseSync(path)
+}
+
+/**
+ * Checks the SQLite version of a database that the host opened.
+ * @throws SqliteStoreError `engine_too_old`.
+ */
+export function assertTrustedEngine(database: SqliteDatabase): void {
+  const version = versionOf(database, false)
+  if (!isTrusted(version)) throw tooOld(`the given database has SQLite ${version}`, 'update the package that opened it')
+}
+
+function builtinEngine(): EngineModule | undefined {
+  // Undefined on Node before 22.13, where the module does not exist or needs a flag.
+  return process.getBuiltinModule?.('node:sqlite') as EngineModule | undefined
+}
+
+async function standInEngine(builtinVersion: string | undefined): Promise<EngineModule> {
+  try {
+    // A variable and comments, so that bundlers leave this import of an optional package to Node.
+    const name: string = STAND_IN
+    const loaded = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as EngineModule & {
+      readonly default?: EngineModule
+    }
+    return loaded.DatabaseSync === undefined && loaded.default !== undefined ? loaded.default : loaded
+  } catch (cause) {
+    const have = `Node ${process.versions.node} ${builtinVersion === undefined ? 'has no SQLite' : `bundles SQLite ${builtinVersion}`}`
+    const wanted = `the SQLite store needs SQLite ${OLDEST_SQLITE} or newer`
+    const remedy =
+      `install ${STAND_IN} next to signalbox (npm install ${STAND_IN}), or use a Node with a newer SQLite. If it is installed, the ` +
+      "bundle cannot load it. Keep signalbox out of the bundle, in next.config: serverExternalPackages: ['signalbox'], and with output: " +
+      `'standalone' also outputFileTracingIncludes: { '/*': ['node_modules/${STAND_IN}/**', 'node_modules/node-gyp-build/**'] }`
+    const fault = builtinVersion === undefined ? 'engine_missing' : 'engine_too_old'
+    throw new SqliteStoreError(fault, `${have}, and ${STAND_IN} could not be loaded; ${wanted}: ${remedy}`, cause)
+  }
+}
+
+function versionOf(database: SqliteDatabase, isOurs: boolean): string {
+  const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { readonly version: string }
+  if (isOurs) database.close()
+  return version
+}
+
+/** Whether a version such as `3.51.3` is recent enough. */
+export function isTrusted(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+  const [wantedMajor = 0, wantedMinor = 0, wantedPatch = 0] = OLDEST_SQLITE.split('.').map(Number)
+  if (major !== wantedMajor) return major > wantedMajor
+  if (minor !== wantedMinor) return minor > wantedMinor
+  return patch >= wantedPatch
+}
+
+function tooOld(found: string, remedy: string): SqliteStoreError {
+  return new SqliteStoreError(
+    'engine_too_old',
+    `${found}, which can damage a database that several connections write; ${OLDEST_SQLITE} or newer is needed: ${remedy}`,
+  )
+}
+
+/** Indexes that lead directly to a page of all accounts, in any state or in one. */
+export const NEWEST_MIGRATION = `
+CREATE INDEX signalbox_tasks_by_time ON signalbox_tasks (created_at_ms, id);
+CREATE INDEX signalbox_tasks_by_state ON signalbox_tasks (state, created_at_ms, id);
+CREATE INDEX signalbox_deliveries_by_time ON signalbox_deliveries (created_at_ms, id);
+CREATE INDEX signalbox_deliveries_by_state ON signalbox_deliveries (state, created_at_ms, id);
+`
+
+/** Indexes that lead directly to a page of the messages of one account, and to a page of keys. */
+export const ACCOUNT_PAGES_MIGRATION = `
+CREATE INDEX signalbox_deliveries_by_account ON signalbox_deliveries (account_id, created_at_ms, id);
+DROP INDEX signalbox_keys_by_account;
+CREATE INDEX signalbox_keys_by_account ON signalbox_keys (account_id, created_at_ms, id);
+CREATE INDEX signalbox_keys_by_time ON signalbox_keys (created_at_ms, id);
+`
+
+/** Selects rows of all accounts, newest first. Prepared at each call, because only operators use it, and for eight kinds of pages. */
+export function selectNewest(
+  database: SqliteDatabase,
+  table: 'signalbox_tasks' | 'signalbox_deliveries',
+  { accountId, state, after, limit }: NewestFirstQuery<string>,
+): SqlRow[] {
+  const conditions: string[] = []
+  const values: SqlValue[] = []
+  // By name, because for a state and an account the engine may choose the index of the states, where the account may have few rows.
+  const index = accountId === undefined ? '' : `INDEXED BY ${table}_by_account`
+  if (accountId !== undefined) {
+    conditions.push('account_id = ?')
+    values.push(accountId)
+  }
+  if (state !== undefined) {
+    conditions.push('state = ?')
+    values.push(state)
+  }
+  if (after !== undefined) {
+    conditions.push('(created_at_ms, id) < (?, ?)')
+    values.push(wholeMilliseconds(after.createdAtMs), after.id)
+  }
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+  const select = database.prepare(
+    `SELECT * FROM ${table} ${index} ${where} ORDER BY created_at_ms DESC, id DESC LIMIT ?`,
+  )
+  return select.all(...values, Math.max(0, limit)) as SqlRow[]
 }

@@ -1,6 +1,6 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
-import type { InteractionStore } from '../interaction-store.ts'
 import { HOLD_RETENTION_MS, REFUSAL_RETENTION_MS } from '../ledger.ts'
+import type { InteractionStore } from '../response-cache.ts'
 import { oldestKept, spendingPeriod } from '../spending.ts'
 import {
   answerOf,

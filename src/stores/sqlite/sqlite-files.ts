@@ -1,7 +1,6 @@
-import type { BatchStore } from '../batch-store.ts'
 import { assertBlobId, BLOB_ROW_BYTES, type BlobStore, equalPieces, rangeOfRows } from '../blob-store.ts'
 import { FILE_COLUMNS, fileOf, fileValues, OUTCOME_COLUMNS, outcomeOf, outcomeValues } from '../file-rows.ts'
-import type { FileStore } from '../file-store.ts'
+import type { BatchStore, FileStore } from '../file-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import { listOf, type SqliteDatabase, type SqlValue, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 

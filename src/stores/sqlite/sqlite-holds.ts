@@ -1,9 +1,25 @@
+import { TransientMap } from '../../core/maps.ts'
 import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import type { EnlargeStatus, Reservation, ReserveResult, Settlement } from '../ledger.ts'
-import { heldResult, largestReservation, lesserOf } from '../ledger.ts'
+import {
+  type EnlargeStatus,
+  heldResult,
+  largestReservation,
+  lesserOf,
+  type Reservation,
+  type ReserveResult,
+  type Settlement,
+} from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
-import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
+import {
+  crossingsOf,
+  exceededCap,
+  type SpendingCounts,
+  type SpendingThresholds,
+  spendingAt,
+  spendingChanged,
+  spendingPeriod,
+} from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
 import { recordValues } from '../usage-columns.ts'
 import type { WriteBuffer } from './group-commit.ts'
@@ -16,18 +32,8 @@ import {
   type SqlValue,
   wholeMilliseconds,
 } from './sqlite-database.ts'
-import { type SqliteEarlierCharge, sqliteEarlierCharge } from './sqlite-earlier-charge.ts'
 import type { ClaimName, SqliteClaims } from './sqlite-expiring.ts'
 import { isMeteredFor, type SqliteMoney } from './sqlite-money.ts'
-import {
-  EndedElsewhere,
-  type EndedRow,
-  HOLD_COLUMNS,
-  type HoldEnd,
-  type HoldRow,
-  type PlacedHold,
-  PlacedHolds,
-} from './sqlite-placed-holds.ts'
 import type { SqliteRecordInsert } from './sqlite-usage.ts'
 
 interface KnownRow {
@@ -417,4 +423,152 @@ export class SqliteHolds implements WriteBuffer {
 /** Created again instead of cleared, for the reason described at `TransientMap`. */
 function noneEnded(): Record<HoldEnd, Set<string>> {
   return { settled: new Set(), voided: new Set(), expired: new Set() }
+}
+
+interface ChargeRow {
+  readonly id: bigint
+  readonly amount: bigint
+  readonly due: bigint
+  readonly balance_after: bigint
+  readonly owed_after: bigint
+  readonly created_at_ms: bigint
+}
+
+interface LaterRow {
+  readonly key_id: string | null
+  readonly day: bigint
+  readonly month: bigint
+}
+
+/** Reads the result of an earlier charge from the journal; see {@link Resolution.earlier}. */
+type SqliteEarlierCharge = (holdId: string, hold: HoldRow, thresholds: SpendingThresholds) => Resolution['earlier']
+
+/** Prepares the statements. `money` must have flushed its buffer. */
+function sqliteEarlierCharge(database: SqliteDatabase, money: SqliteMoney): SqliteEarlierCharge {
+  // By the index of account and time: the journal has no index of holds, and few lines are younger than a hold.
+  const selectCharge = prepareExact(
+    database,
+    `SELECT id, amount, due, balance_after, owed_after, created_at_ms FROM signalbox_entries
+     WHERE account_id = ? AND created_at_ms >= ? AND kind = 'charge' AND hold_id = ? AND due IS NOT NULL`,
+  )
+  const selectLater = prepareExact(
+    database,
+    `SELECT key_id, ifnull(sum(due) FILTER (WHERE period = ?), 0) AS day, ifnull(sum(due), 0) AS month
+     FROM signalbox_entries
+     WHERE account_id = ? AND (created_at_ms, id) > (?, ?) AND kind = 'charge' AND period / 100 = ? / 100 GROUP BY key_id`,
+  )
+  const selectCredit = database.prepare(
+    'SELECT 1 FROM signalbox_entries WHERE account_id = ? AND (created_at_ms, id) > (?, ?) AND amount > 0 LIMIT 1',
+  )
+  return (holdId, { account_id: accountId, key_id: keyId, created_at_ms: heldAtMs, ...hold }, thresholds) => {
+    const charge = selectCharge.get(accountId, heldAtMs, holdId) as ChargeRow | undefined
+    const account = money.account(accountId)
+    if (charge === undefined || account === undefined) return undefined
+    const { amount: moved, due: amount, balance_after: balance, owed_after: owedBefore } = charge
+    const paid = -moved
+    const isMetered = hold.is_metered === 1n
+    const later = selectLater.all(hold.period, accountId, charge.created_at_ms, charge.id, hold.period) as LaterRow[]
+    const isCredited = selectCredit.get(accountId, charge.created_at_ms, charge.id) !== undefined
+    const key = money.key(keyId)
+    const facts = {
+      amount,
+      paid,
+      period: Number(hold.period),
+      isMetered,
+      account: { cap: account.cap, counts: countsWithout(account.counts, later) },
+      key: {
+        cap: key.cap,
+        counts: countsWithout(
+          key.counts,
+          later.filter((row) => row.key_id === keyId),
+        ),
+      },
+      money: balance,
+      // If there was a later credit, the latest credit of that time is not known, so no balance threshold is reported.
+      funded: isCredited ? 0n : account.funded,
+      owed: owedBefore + amount - paid,
+      creditLimit: account.creditLimit,
+    }
+    const charged = isMetered ? amount : paid
+    return { charged, shortfall: amount - charged, crossings: crossingsOf(facts, thresholds) }
+  }
+}
+
+/** Returns the spending without later charges of the same day and month. */
+function countsWithout(counts: SpendingCounts, later: readonly LaterRow[]): SpendingCounts {
+  const sumOf = (member: 'day' | 'month') => later.reduce((sum, row) => sum + row[member], 0n)
+  return {
+    ...counts,
+    chargedDay: counts.chargedDay - sumOf('day'),
+    chargedMonth: counts.chargedMonth - sumOf('month'),
+  }
+}
+
+/** How a hold ended. */
+type HoldEnd = NonNullable<Resolution['endedBy']>
+
+/** Columns of {@link HoldRow}: few, because settlements read them; those of a claim are read if there is one. */
+const HOLD_COLUMNS = 'account_id, key_id, amount, is_metered, period, created_at_ms, claim_key IS NOT NULL AS has_claim'
+
+/** Columns that the end of a hold needs. */
+interface HoldRow {
+  readonly created_at_ms: bigint
+  readonly account_id: string
+  readonly key_id: string
+  readonly amount: bigint
+  readonly is_metered: bigint
+  readonly period: bigint
+  readonly has_claim: bigint
+}
+
+interface EndedRow extends HoldRow {
+  readonly ended_by: HoldEnd | null
+}
+
+/** Hold as it was written. */
+interface PlacedHold extends HoldRow {
+  readonly expiresAtMs: number
+}
+
+/** Maximum number of cached rows: more than are in flight at a time. */
+const MAX_PLACED = 10_000
+
+/**
+ * Holds that this process has placed and not ended, so that their ends need not read them: the row of a hold does not change
+ * before its end. If another process has ended one, or its transaction was undone, the write of its end changes no row; see
+ * {@link EndedElsewhere}.
+ */
+class PlacedHolds {
+  readonly #holds = new TransientMap<string, PlacedHold>()
+
+  add(holdId: string, hold: PlacedHold): void {
+    if (this.#holds.size >= MAX_PLACED) this.#forgetOldest()
+    this.#holds.set(holdId, hold)
+  }
+
+  /** Returns a hold, or undefined after its expiry, because the id may then belong to another hold. */
+  find(holdId: string, timeMs: number): HoldRow | undefined {
+    const hold = this.#holds.get(holdId)
+    return hold !== undefined && hold.expiresAtMs > timeMs ? hold : undefined
+  }
+
+  delete(holdId: string): void {
+    this.#holds.delete(holdId)
+  }
+
+  clear(): void {
+    this.#holds.clear()
+  }
+
+  #forgetOldest(): void {
+    for (const oldest of this.#holds.keys()) {
+      this.#holds.delete(oldest)
+      return
+    }
+  }
+}
+
+/** Thrown if a cached hold has ended, so that the decisions of the group are undone and repeated with the data of the database. */
+class EndedElsewhere extends Error {
+  override readonly name = 'EndedElsewhere'
 }

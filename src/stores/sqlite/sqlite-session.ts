@@ -1,19 +1,22 @@
-import { endOfTurn } from '../../core/end-of-turn.ts'
+import { endOfTurn } from '../../core/calls-in-flight.ts'
 import type { UsageStore } from '../../usage/usage-store.ts'
-import type { BatchStore } from '../batch-store.ts'
-import type { ConversationStore } from '../conversation-store.ts'
-import type { FileStore } from '../file-store.ts'
+import type { BatchStore, FileStore } from '../file-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { assertAmount, type Ledger } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
-import type { ResponseStore } from '../response-store.ts'
+import type { ConversationStore, ResponseStore } from '../response-store.ts'
 import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
-import { type SqliteAccounts, type SqliteKeys, sqliteAccounts, sqliteKeys } from './sqlite-accounts.ts'
 import { type SqliteAudit, sqliteAudit } from './sqlite-audit.ts'
-import { type SqliteByHand, sqliteByHand } from './sqlite-by-hand.ts'
-import { type SqliteConversations, sqliteConversations } from './sqlite-conversations.ts'
+import {
+  type SqliteAccounts,
+  type SqliteByHand,
+  type SqliteKeys,
+  sqliteAccounts,
+  sqliteByHand,
+  sqliteKeys,
+} from './sqlite-by-hand.ts'
 import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import {
   type SqliteClaims,
@@ -33,12 +36,15 @@ import {
 } from './sqlite-files.ts'
 import { SqliteHolds } from './sqlite-holds.ts'
 import { SqliteMoney } from './sqlite-money.ts'
-import { type SqliteResponses, sqliteResponses } from './sqlite-responses.ts'
-import { type SqliteSettings, sqliteSettings } from './sqlite-settings.ts'
-import { type SqliteStored, sqliteStored } from './sqlite-stored.ts'
-import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.ts'
+import {
+  type SqliteConversations,
+  type SqliteResponses,
+  sqliteConversations,
+  sqliteResponses,
+} from './sqlite-responses.ts'
+import { type SqliteSettings, type SqliteStored, sqliteSettings, sqliteStored } from './sqlite-settings.ts'
+import { type SqliteTasks, type SqliteWebhooks, sqliteTaskInsert, sqliteTasks, sqliteWebhooks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
-import { type SqliteWebhooks, sqliteWebhooks } from './sqlite-webhooks.ts'
 
 /** Maximum number of purge steps per sweep: with 500 rows each, more than a busy gateway creates between two sweeps. */
 const MAX_PURGE_STEPS = 40

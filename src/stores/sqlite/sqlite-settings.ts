@@ -1,4 +1,5 @@
-import type { SettingStore, Settings } from '../setting-store.ts'
+import type { SettingStore, Settings } from '../retention.ts'
+import type { StoredKind, StoredUsage } from '../sql-rows.ts'
 import type { SqliteDatabase, Synchronous } from './sqlite-database.ts'
 
 /** Settings that the processes of a file share. */
@@ -24,5 +25,43 @@ export function sqliteSettings(database: SqliteDatabase): SqliteSettings {
     write(settings: Settings) {
       for (const [name, value] of Object.entries(settings)) upsert.run(name, value)
     },
+  }
+}
+
+/** Indexes that contain everything for counting an account's stored data, so that no prompts and answers are read. */
+export const STORED_MIGRATION = `
+ALTER TABLE signalbox_idempotency ADD COLUMN byte_length INTEGER AS (ifnull(length(answer_body), 0)) VIRTUAL;
+ALTER TABLE signalbox_responses ADD COLUMN byte_length INTEGER
+  AS (length(CAST(input AS BLOB)) + length(CAST(response AS BLOB))) VIRTUAL;
+ALTER TABLE signalbox_tasks ADD COLUMN byte_length INTEGER AS (length(CAST(details AS BLOB))) VIRTUAL;
+CREATE INDEX signalbox_idempotency_stored ON signalbox_idempotency (account_id, expires_at_ms, byte_length);
+CREATE INDEX signalbox_responses_stored ON signalbox_responses (account_id, expires_at_ms, byte_length);
+CREATE INDEX signalbox_conversations_stored ON signalbox_conversations (account_id, expires_at_ms, byte_length);
+CREATE INDEX signalbox_tasks_stored ON signalbox_tasks (account_id, byte_length);
+`
+
+/** Tables of the kinds, the condition for rows that have not expired, and the size of a row if it is not `byte_length`. */
+const TABLES: Readonly<Record<StoredKind, readonly [table: string, isLive: string, byteLength?: string]>> = {
+  idempotencyKeys: ['signalbox_idempotency INDEXED BY signalbox_idempotency_stored', 'expires_at_ms > ?'],
+  responses: ['signalbox_responses INDEXED BY signalbox_responses_stored', 'expires_at_ms > ?'],
+  conversations: ['signalbox_conversations INDEXED BY signalbox_conversations_stored', 'expires_at_ms > ?'],
+  files: ['signalbox_files', 'expires_at_ms > ?'],
+  tasks: ['signalbox_tasks INDEXED BY signalbox_tasks_stored', '? IS NOT NULL'],
+  webhookSecrets: ['signalbox_webhook_secrets', 'ifnull(expires_at_ms > ?, 1)', 'length(secret)'],
+}
+
+/** Returns how much an account has stored. */
+export type SqliteStored = (accountId: string, kind: StoredKind, nowMs: number) => StoredUsage
+
+/** Prepares the statements of {@link SqliteStored}. */
+export function sqliteStored(database: SqliteDatabase): SqliteStored {
+  const count = ([table, isLive, byteLength = 'byte_length']: (typeof TABLES)[StoredKind]) =>
+    database.prepare(
+      `SELECT count(*) AS count, ifnull(sum(${byteLength}), 0) AS byteLength FROM ${table} WHERE account_id = ? AND ${isLive}`,
+    )
+  const counts = Object.fromEntries(Object.entries(TABLES).map(([kind, table]) => [kind, count(table)]))
+  return (accountId, kind, nowMs) => {
+    const row = counts[kind]!.get(accountId, nowMs) as Record<keyof StoredUsage, number | bigint>
+    return { count: Number(row.count), byteLength: Number(row.byteLength) }
   }
 }

@@ -2,13 +2,23 @@ import { closeSync, fdatasync, openSync } from 'node:fs'
 import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { type CommitLog, retryOnBusy } from './group-commit.ts'
-import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
-import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
+import {
+  assertTrustedEngine,
+  explained,
+  openWithEngine,
+  type SqliteDatabase,
+  SqliteStoreError,
+} from './sqlite-database.ts'
 import { migrate } from './sqlite-migrations.ts'
 import { type SqliteSession, sqliteSession, storesOn } from './sqlite-session.ts'
 
-export type { SqliteDatabase, SqliteFault, SqliteStatement, SqlValue } from './sqlite-database.ts'
-export { SqliteStoreError } from './sqlite-database.ts'
+export {
+  type SqliteDatabase,
+  type SqliteFault,
+  type SqliteStatement,
+  SqliteStoreError,
+  type SqlValue,
+} from './sqlite-database.ts'
 
 /** Location of the database, and the waiting time for it. */
 export type SqliteStoreOptions = (

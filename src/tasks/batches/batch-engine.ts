@@ -4,6 +4,6 @@
  */
 export { serveBatchRequest } from './batch-requests.ts'
 export { BatchRunner } from './batch-runner.ts'
-export { cancelBatch } from './cancel-batch.ts'
-export { serveFileRequest } from './file-requests.ts'
+export { cancelBatch } from './end-batch.ts'
+export { serveFileRequest } from './files.ts'
 export { serveInlineBatchRequest } from './inline-requests.ts'

@@ -1,15 +1,15 @@
 import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
 import { parseExactJson } from '../../core/exact-json.ts'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
-import type { TaskChange, TaskRecord } from '../../stores/task-store.ts'
+import { OPEN_TASK_STATES, type TaskChange, type TaskRecord } from '../../stores/task-store.ts'
 import type { ReportOutcome } from '../apply-report.ts'
-import { commit, type WakeWebhooks } from '../update-task.ts'
-import { EXACT_BODY, linesOf, TOO_LONG } from './batch-lines.ts'
-import { type BatchEnd, type BatchFacts, costOf, factsOf } from './batch-record.ts'
+import { commit, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
+import { type BatchEnd, type BatchFacts, costOf, factsOf, isCancelling } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
-import { journalId, linesId } from './native-journal.ts'
-import { outcomesOf } from './outcome-lines.ts'
+import { EXACT_BODY, linesOf, outcomesOf, TOO_LONG } from './lines.ts'
+import { journalId, linesId } from './native-vendor.ts'
 import { outcomeId } from './request-run.ts'
 import { planId } from './submit-batch.ts'
 
@@ -174,4 +174,32 @@ export async function* plannedRequests(
     if (bytes === TOO_LONG) continue
     yield { line: line++, planned: parseExactJson(Buffer.from(bytes).toString(), EXACT_BODY) as PlannedRequest }
   }
+}
+
+/**
+ * Starts no more requests; those in flight end normally and are charged.
+ * @throws GatewayError `task_not_cancellable` for a batch that has ended.
+ */
+export async function cancelBatch(
+  context: PipelineContext,
+  runner: { cancelled(batchId: string): void },
+  task: TaskRecord,
+): Promise<TaskRecord> {
+  const { clock, store } = context
+  if (!OPEN_TASK_STATES.includes(task.state))
+    throw new GatewayError('task_not_cancellable', {
+      message: `A batch with status ${factsOf(task).end} cannot be cancelled.`,
+    })
+  if (isCancelling(task)) return task
+  const nowMs = clock.now()
+  const details = { ...task.details, facts: { ...factsOf(task), cancellingAtMs: nowMs } }
+  // A queued batch may be started and put back several times, which keeps its details.
+  const from = POLLED_STATES.includes(task.state) ? POLLED_STATES : [task.state]
+  const isMade = await store.tasks.change({ id: task.id, from, set: { details, updatedAtMs: nowMs } }, nowMs)
+  const now = await store.tasks.find(task.accountId, task.id)
+  if (now === undefined) return task
+  // The batch was accepted or ended in between.
+  if (!isMade) return await cancelBatch(context, runner, now)
+  runner.cancelled(task.id)
+  return now
 }

@@ -1,25 +1,37 @@
 import { Buffer } from 'node:buffer'
-import { endOfTurn } from '../../core/end-of-turn.ts'
+import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord } from '../../pipeline/call-record.ts'
-import { freeMoneyOf } from '../../pipeline/free-money.ts'
-import { claimKey, completeKey, createWithinBounds, replayOf } from '../../pipeline/idempotency-key.ts'
-import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
+import {
+  claimKey,
+  completeKey,
+  createWithinBounds,
+  innerRequest,
+  NOWHERE,
+  replayOf,
+} from '../../pipeline/idempotent-request.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
-import { StoredReplay } from '../../pipeline/reserve.ts'
+import { freeMoneyOf, StoredReplay } from '../../pipeline/reserve.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../../stores/idempotency-store.ts'
 import type { Principal } from '../../stores/principal.ts'
 import { OPEN_TASK_STATES, type TaskDetails, type TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt, queuedTask } from '../deferred-submission.ts'
 import { note, reserveTask } from '../submit-task.ts'
-import { type BatchBound, chooseBatchBound, costAtBound } from './batch-bounds.ts'
-import type { LineFault, WrittenRequest } from './batch-lines.ts'
-import { BATCH_CREDENTIAL_ID, type BatchFacts, isBatch, LONGEST_WAIT_MS } from './batch-record.ts'
+import {
+  BATCH_CREDENTIAL_ID,
+  type BatchBound,
+  type BatchFacts,
+  chooseBatchBound,
+  costAtBound,
+  isBatch,
+  LONGEST_WAIT_MS,
+} from './batch-record.ts'
 import { FaultyBatch, RequestChecks } from './check-requests.ts'
-import { BATCHES_ID } from './file-requests.ts'
+import { BATCHES_ID } from './files.ts'
+import type { LineFault, WrittenRequest } from './lines.ts'
 
 /** Time limit of a batch, in milliseconds (OpenAI API reference, `completion_window`). */
 export const COMPLETION_WINDOW_MS = 24 * 60 * 60_000

@@ -1,6 +1,5 @@
 import { AUDIT_RETENTION_MS, type AuditEntry, type AuditStore } from '../../stores/audit-store.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS } from './store-example.ts'
+import { ACCOUNT_ID, type ContractRunner, type ContractSubject, EXAMPLE_NOW_MS, withDriver } from './contract-runner.ts'
 
 /** One case for each guarantee of {@link AuditStore}. */
 export function describeAuditStore(

@@ -1,6 +1,11 @@
 import { BLOB_ROW_BYTES, type BlobRange, type BlobStore } from '../../stores/blob-store.ts'
-import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
-import { EXAMPLE_NOW_MS } from './store-example.ts'
+import {
+  type ContractRunner,
+  type ContractSubject,
+  EXAMPLE_NOW_MS,
+  failureName,
+  withDriver,
+} from './contract-runner.ts'
 
 /** One case for each guarantee of {@link BlobStore}. */
 export function describeBlobStore({ describe, it, expect }: ContractRunner, subject: ContractSubject<BlobStore>): void {

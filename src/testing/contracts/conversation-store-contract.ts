@@ -2,12 +2,12 @@ import {
   type ConversationStore,
   MAX_CONVERSATION_BYTES,
   MAX_CONVERSATION_ITEMS,
+  type ResponseStore,
   type StoredConversation,
-} from '../../stores/conversation-store.ts'
-import type { ResponseStore, StoredItem } from '../../stores/response-store.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+  type StoredItem,
+} from '../../stores/response-store.ts'
+import { ACCOUNT_ID, type ContractRunner, type ContractSubject, EXAMPLE_NOW_MS, withDriver } from './contract-runner.ts'
 import { exampleResponse } from './response-store-contract.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS } from './store-example.ts'
 
 /** The two stores of one driver that share conversations. */
 export interface ConversationStores {

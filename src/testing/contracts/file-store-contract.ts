@@ -1,7 +1,5 @@
-import type { BatchOutcome, BatchStore } from '../../stores/batch-store.ts'
-import type { FileRecord, FileStore } from '../../stores/file-store.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS } from './store-example.ts'
+import type { BatchOutcome, BatchStore, FileRecord, FileStore } from '../../stores/file-store.ts'
+import { ACCOUNT_ID, type ContractRunner, type ContractSubject, EXAMPLE_NOW_MS, withDriver } from './contract-runner.ts'
 
 const now = EXAMPLE_NOW_MS
 

@@ -1,6 +1,13 @@
 import type { IdempotencyStore } from '../../stores/idempotency-store.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
-import { EXAMPLE_NOW_MS, exampleAnswer, exampleClaim, readableAnswer } from './store-example.ts'
+import {
+  type ContractRunner,
+  type ContractSubject,
+  EXAMPLE_NOW_MS,
+  exampleAnswer,
+  exampleClaim,
+  readableAnswer,
+  withDriver,
+} from './contract-runner.ts'
 
 /** One case for each guarantee of {@link IdempotencyStore}. */
 export function describeIdempotencyStore(

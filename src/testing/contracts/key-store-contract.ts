@@ -1,4 +1,4 @@
-import type { KeyRecord, KeyStore } from '../../stores/key-store.ts'
+import type { KeyRecord, KeyStore } from '../../stores/api-keys.ts'
 import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 
 /** One case for each guarantee of {@link KeyStore}. */

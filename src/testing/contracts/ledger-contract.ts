@@ -1,18 +1,18 @@
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
-import { describeLedgerAccounts } from './ledger-accounts-contract.ts'
-import { describeLedgerBilling } from './ledger-billing-contract.ts'
-import { describeLedgerBooks } from './ledger-books-contract.ts'
-import { describeLedgerClaims } from './ledger-limits-contract.ts'
-import { describeLedgerSpending } from './ledger-spending-contract.ts'
 import {
   ACCOUNT_ID,
+  type ContractRunner,
+  type ContractSubject,
   EXAMPLE_NOW_MS,
   exampleAnswer,
   exampleClaim,
   exampleReservation,
   fundedLedger,
   type LedgerStore,
-} from './store-example.ts'
+  withDriver,
+} from './contract-runner.ts'
+import { describeLedgerAccounts, describeLedgerBilling, describeLedgerClaims } from './ledger-billing-contract.ts'
+import { describeLedgerBooks } from './ledger-books-contract.ts'
+import { describeLedgerSpending } from './ledger-spending-contract.ts'
 
 /** Tests each guarantee of the ledger, and of its shared changes with the idempotency store of the same driver. */
 export function describeLedger(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {

@@ -1,15 +1,17 @@
 import type { Reservation } from '../../stores/ledger.ts'
 import type { SpendingCap } from '../../stores/principal.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 import {
   ACCOUNT_ID,
+  type ContractRunner,
+  type ContractSubject,
   EXAMPLE_NOW_MS,
   exampleClaim,
   exampleKey,
   exampleReservation,
   fundedLedger,
   type LedgerStore,
-} from './store-example.ts'
+  withDriver,
+} from './contract-runner.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const HELD = { status: 'held' }

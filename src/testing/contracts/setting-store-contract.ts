@@ -1,4 +1,4 @@
-import type { SettingStore } from '../../stores/setting-store.ts'
+import type { SettingStore } from '../../stores/retention.ts'
 import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 
 /** One case for each guarantee of {@link SettingStore}. */

@@ -1,12 +1,20 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
 import type { GatewayStore } from '../../stores/gateway-store.ts'
+import type { StoredKind, StoredUsage } from '../../stores/sql-rows.ts'
 import { type AccountStorage, type Creation, StoredBounds } from '../../stores/stored-bounds.ts'
-import type { StoredKind, StoredUsage } from '../../stores/stored-usage.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+import {
+  ACCOUNT_ID,
+  type ContractRunner,
+  type ContractSubject,
+  EXAMPLE_NOW_MS,
+  exampleAnswer,
+  exampleClaim,
+  exampleTask,
+  withDriver,
+} from './contract-runner.ts'
 import { exampleConversation } from './conversation-store-contract.ts'
 import { exampleFile } from './file-store-contract.ts'
 import { exampleResponse } from './response-store-contract.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleAnswer, exampleClaim, exampleTask } from './store-example.ts'
 
 const now = EXAMPLE_NOW_MS
 const NOTHING: StoredUsage = { count: 0, byteLength: 0 }

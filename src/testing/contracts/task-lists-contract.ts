@@ -1,6 +1,13 @@
 import type { TaskStore } from '../../stores/task-store.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleTask, type TaskContractStore } from './store-example.ts'
+import {
+  ACCOUNT_ID,
+  type ContractRunner,
+  type ContractSubject,
+  EXAMPLE_NOW_MS,
+  exampleTask,
+  type TaskContractStore,
+  withDriver,
+} from './contract-runner.ts'
 
 /** The tasks of all accounts, as operators list them. */
 export function describeTaskLists(

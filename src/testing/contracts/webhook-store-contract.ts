@@ -1,6 +1,14 @@
 import type { DeliveryAttempt, DeliveryState, NewDelivery } from '../../stores/webhook-store.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleDelivery, exampleTask, type TaskContractStore } from './store-example.ts'
+import {
+  ACCOUNT_ID,
+  type ContractRunner,
+  type ContractSubject,
+  EXAMPLE_NOW_MS,
+  exampleDelivery,
+  exampleTask,
+  type TaskContractStore,
+  withDriver,
+} from './contract-runner.ts'
 
 const LEASE_MS = 30_000
 

@@ -1,4 +1,4 @@
-import type { ScriptedTurn } from './model/scripted-turn.ts'
+import type { ScriptedTurn } from './model/chat-turn.ts'
 
 /** One call as the stand-ins received it. */
 export interface SandboxCall {

@@ -1,63 +1,167 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { Transport } from '../../transport/transport.ts'
-import { BEDROCK_CONVERSE } from './amazon-bedrock/bedrock-converse.ts'
-import { BEDROCK_CHAT, BEDROCK_COUNT_TOKENS, bedrockMessages } from './amazon-bedrock/bedrock-dialects.ts'
-import { BEDROCK_EMBEDDINGS } from './amazon-bedrock/bedrock-embeddings.ts'
-import { answeredCall, batchedAnswer } from './answered-call.ts'
+import { presets } from '../../vendors/presets/presets.ts'
+import {
+  BEDROCK_CHAT,
+  BEDROCK_CONVERSE,
+  BEDROCK_COUNT_TOKENS,
+  BEDROCK_EMBEDDINGS,
+  bedrockMessages,
+} from './amazon-bedrock/bedrock-operations.ts'
 import { anthropicBatches } from './anthropic/anthropic-batches.ts'
 import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from './anthropic/anthropic-messages.ts'
+import { ANTHROPIC_ERRORS } from './anthropic/anthropic-request.ts'
 import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
 import type { BatchRun } from './batches/vendor-batches.ts'
 import { COHERE_RERANK } from './cohere/cohere-rerank.ts'
-import { dashscopeBatches } from './dashscope/dashscope-batches.ts'
-import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
+import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS, dashscopeBatches } from './dashscope/dashscope-compatible.ts'
+import { DASHSCOPE_ERRORS } from './dashscope/dashscope-errors.ts'
 import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
-import { DASHSCOPE_NATIVE_RERANK, DASHSCOPE_RERANK } from './dashscope/dashscope-rerank.ts'
-import { DASHSCOPE_TRANSCRIPTIONS } from './dashscope/dashscope-transcriptions.ts'
+import { DASHSCOPE_NATIVE_RERANK, DASHSCOPE_RERANK, DASHSCOPE_TRANSCRIPTIONS } from './dashscope/dashscope-rerank.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
-import { playSteps, type VendorConnection } from './delivery-steps.ts'
 import { faultQueue, type QueuedFault } from './fault.ts'
 import { PICTURE_FILES, SOUND_FILES, VIDEO_FILES } from './files/stored-files.ts'
 import { geminiBatches } from './gemini/gemini-batches.ts'
-import { GEMINI_EMBEDDINGS } from './gemini/gemini-embeddings.ts'
+import { GEMINI_EMBEDDINGS, GEMINI_TRANSCRIPTIONS } from './gemini/gemini-embeddings.ts'
+import { GEMINI_ERRORS } from './gemini/gemini-errors.ts'
 import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from './gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
-import { GEMINI_TRANSCRIPTIONS } from './gemini/gemini-transcriptions.ts'
-import { memoryTransport } from './memory-transport.ts'
-import { MODEL_LISTS } from './model-lists.ts'
-import { openaiBatches } from './openai/openai-batches.ts'
+import { OPENAI_SPEECH, OPENAI_TRANSCRIPTIONS, PRESET_TRANSCRIPTIONS } from './openai/openai-audio.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
-import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
+import { OPENAI_EMBEDDINGS, OPENAI_MODERATIONS, openaiBatches, PRESET_MODERATIONS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
-import { OPENAI_MODERATIONS, PRESET_MODERATIONS } from './openai/openai-moderations.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS } from './openai/openai-models.ts'
 import {
   AZURE_OPENAI_RESPONSES,
   OPENAI_INPUT_TOKENS,
   OPENAI_RESPONSES,
   PRESET_RESPONSES,
 } from './openai/openai-responses.ts'
-import { OPENAI_SPEECH } from './openai/openai-speech.ts'
-import { OPENAI_TRANSCRIPTIONS, PRESET_TRANSCRIPTIONS } from './openai/openai-transcriptions.ts'
-import { PRESET_CHAT } from './presets/preset-chat.ts'
-import { PRESET_COMPLETIONS } from './presets/preset-completions.ts'
-import { PRESET_RERANK } from './presets/preset-rerank.ts'
-import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
-import { replyQueue, type ScriptedReply } from './scripted-reply.ts'
-import { type SocketServer, socketServer } from './socket-server.ts'
-import { GOOGLE_TOKENS } from './vertex/google-tokens.ts'
-import { VERTEX_CLAUDE_COUNT, vertexClaude } from './vertex/vertex-claude.ts'
+import { PRESET_CHAT, PRESET_COMPLETIONS, PRESET_RERANK } from './presets/preset-chat.ts'
 import {
+  checkApiKey,
+  type IncomingCall,
+  jsonReply,
+  type SandboxCall,
+  type SandboxOperation,
+  type VendorErrors,
+} from './sandbox-operation.ts'
+import { playSteps, replyQueue, type ScriptedReply, type VendorConnection } from './scripted-reply.ts'
+import { answeredCall, batchedAnswer, memoryTransport, type SocketServer, socketServer } from './transports.ts'
+import {
+  VERTEX_CLAUDE_COUNT,
   VERTEX_COUNT_TOKENS,
   VERTEX_EMBED_CONTENT,
   VERTEX_GENERATE,
+  VERTEX_OPEN_CHAT,
   VERTEX_PREDICT,
   VERTEX_TRANSCRIPTIONS,
-} from './vertex/vertex-gemini.ts'
-import { VERTEX_OPEN_CHAT } from './vertex/vertex-open.ts'
-import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
-import { VOYAGE_RERANK } from './voyage/voyage-rerank.ts'
-import { WEBHOOK_RECEIVER } from './webhook-receiver.ts'
+  vertexClaude,
+} from './vertex/vertex.ts'
+import { GOOGLE_TOKENS } from './vertex/vertex-call.ts'
+import { VOYAGE_EMBEDDINGS, VOYAGE_RERANK } from './voyage/voyage.ts'
+
+/** A receiver of the gateway's own webhooks: `POST` to any path below `/webhooks`. */
+const WEBHOOK_RECEIVER: SandboxOperation = {
+  vendor: 'receiver',
+  operation: 'webhook',
+  errors: OPENAI_ERRORS,
+  matches: ({ method, path }) => method === 'POST' && /^\/webhooks(?:\/|$)/.test(path),
+  promptText: () => '',
+  answer: () => jsonReply(200, [], {}),
+}
+
+const CREATED = 1_767_225_600
+
+/** A list of models in the form of one vendor. */
+interface ModelList {
+  readonly vendor: string
+  readonly errors: VendorErrors
+  matches(path: string, headers: Readonly<Record<string, string>>): boolean
+  readonly headers?: readonly string[]
+  /** Whether a path needs a key. Default true. */
+  needsKey?(path: string): boolean
+  body(): object
+}
+
+function openaiList(ids: readonly string[]): object {
+  return { object: 'list', data: ids.map((id) => ({ id, object: 'model', created: CREATED, owned_by: 'sandbox' })) }
+}
+
+/** Returns the id of a preset in a path, or an empty string. */
+function presetOf(path: string): string {
+  return /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/models$/.exec(path)?.[1] ?? ''
+}
+
+const LISTS: readonly ModelList[] = [
+  {
+    vendor: 'anthropic',
+    errors: ANTHROPIC_ERRORS,
+    matches: (path, headers) => path === '/v1/models' && headers['anthropic-version'] !== undefined,
+    body: () => ({
+      data: [
+        {
+          type: 'model',
+          id: 'claude-sonnet-5-5',
+          display_name: 'Claude Sonnet 5.5',
+          created_at: '2026-01-01T00:00:00Z',
+        },
+      ],
+      has_more: false,
+      first_id: 'claude-sonnet-5-5',
+      last_id: 'claude-sonnet-5-5',
+    }),
+  },
+  {
+    vendor: 'openai',
+    errors: OPENAI_ERRORS,
+    matches: (path) => path === '/v1/models',
+    headers: OPENAI_HEADERS,
+    body: () => openaiList(['gpt-6-sol', 'gpt-6-luna']),
+  },
+  {
+    vendor: 'gemini',
+    errors: GEMINI_ERRORS,
+    matches: (path) => path === '/v1beta/models',
+    body: () => ({ models: [{ name: 'models/gemini-3.8-flash', supportedGenerationMethods: ['generateContent'] }] }),
+  },
+  {
+    vendor: 'dashscope',
+    errors: DASHSCOPE_ERRORS,
+    matches: (path) => path === '/compatible-mode/v1/models',
+    body: () => openaiList(['qwen-plus']),
+  },
+  {
+    vendor: 'azure',
+    errors: OPENAI_ERRORS,
+    matches: (path) => path === '/openai/v1/models',
+    body: () => openaiList(['gpt-6-sol']),
+  },
+  {
+    vendor: 'presets',
+    errors: OPENAI_ERRORS,
+    matches: (path) => Object.hasOwn(presets, presetOf(path)),
+    needsKey: (path) => presets[presetOf(path) as keyof typeof presets].needsKey,
+    body: () => openaiList(['small', 'large']),
+  },
+]
+
+/** `GET …/models` of the vendors that list their models. Any key is accepted, and required if the vendor requires one. */
+const MODEL_LISTS: readonly SandboxOperation[] = LISTS.map(
+  ({ vendor, errors, matches, needsKey, headers = [], body }) => ({
+    vendor,
+    operation: 'models',
+    errors,
+    needsJson: false,
+    matches: (call) => call.method === 'GET' && matches(call.path, call.headers),
+    promptText: () => '',
+    answer(call) {
+      if (needsKey?.(call.path) !== false) checkApiKey(call, errors)
+      return jsonReply(200, headers, body())
+    },
+  }),
+)
 
 /** The operations of the stand-ins. The first match answers a call, so Voyage precedes OpenAI, and transcription chat. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [

@@ -1,5 +1,7 @@
-import { hasContent, type ScriptedTurn } from './model/scripted-turn.ts'
-import type { SandboxCall } from './sandbox-operation.ts'
+import type { Clock, Timer } from '../../core/clock.ts'
+import { type Fault, faultOf } from './fault.ts'
+import { hasContent, type ScriptedTurn } from './model/chat-turn.ts'
+import type { IncomingCall, ReplyPiece, SandboxCall, SandboxReply } from './sandbox-operation.ts'
 
 /** The vendor's rejection in place of an answer. */
 export interface ScriptedError {
@@ -133,4 +135,183 @@ function checkReply(reply: ScriptedReply): void {
     throw new TypeError('reply: afterMs must be a number of at least 0')
   if (!(times === Number.POSITIVE_INFINITY || (Number.isInteger(times) && times >= 1)))
     throw new TypeError('reply: times must be a whole number above 0, or Infinity')
+}
+
+/** The vendor's side of one connection, over a socket or in process. */
+export interface VendorConnection {
+  /** True once the caller is gone or the answer has ended; everything is then ignored. */
+  readonly closed: boolean
+  /** Sends status and headers (a flat list: name, value, name, value). */
+  head(status: number, headers: readonly string[]): void
+  /** Sends bytes. False means: stop until `onDrain`. */
+  write(bytes: Uint8Array): boolean
+  /** Ends the answer cleanly. */
+  end(): void
+  /** Breaks the connection, after the bytes written so far were sent. */
+  reset(): void
+  /** Breaks the connection as if it had never been opened, if the transport can do that. */
+  refuse(): void
+  /** Calls back when writing may resume after `write` returned false. One listener. */
+  onDrain(listener: () => void): void
+  /** Calls back once if the caller disconnects before the answer has ended. One listener. */
+  onDisconnect(listener: () => void): void
+}
+
+/** Handles a call that has arrived completely. */
+export type CallReceiver = (call: IncomingCall, connection: VendorConnection) => void
+
+/** One thing that the server side of a connection does. */
+export type DeliveryStep =
+  | { readonly kind: 'head'; readonly status: number; readonly headers: readonly string[] }
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  | { readonly kind: 'wait'; readonly delayMs: number }
+  /** Nothing more happens, and the connection stays. */
+  | { readonly kind: 'hang' }
+  /** No connection is made. */
+  | { readonly kind: 'refuse' }
+  /** The connection breaks. */
+  | { readonly kind: 'reset' }
+  | { readonly kind: 'end' }
+
+// Node's timers overflow above this.
+const MAX_DELAY_MS = 2 ** 31 - 1
+
+// Without a pause, an endless body would block the process.
+const ENDLESS_PAUSE_MS = 5
+const ENDLESS_BLOCK = Buffer.alloc(64 * 1024, ' ')
+
+/**
+ * Returns the steps that send an answer, including faults of delivery. May be endless.
+ * @param eventDelayMs Delay before each event of a stream, in milliseconds.
+ */
+export function* deliverySteps(
+  reply: SandboxReply,
+  faults: readonly Fault[],
+  eventDelayMs: number,
+): Generator<DeliveryStep, void, undefined> {
+  const delay = faultOf(faults, 'delay')
+  if (delay !== undefined) yield { kind: 'wait', delayMs: delay.delayMs }
+  if (faultOf(faults, 'refuse') !== undefined) return yield { kind: 'refuse' }
+  if (faultOf(faults, 'reset') !== undefined) return yield { kind: 'reset' }
+  if (faultOf(faults, 'hang') !== undefined) return yield { kind: 'hang' }
+
+  const body = shownBody(reply, faults)
+  const wholeLength =
+    body.ending === 'end' && !reply.streamed ? ['content-length', String(byteLength(body.pieces))] : []
+  yield { kind: 'head', status: reply.status, headers: [...reply.headers, ...wholeLength] }
+
+  const pause = reply.streamed ? (faultOf(faults, 'pace')?.delayMs ?? eventDelayMs) : 0
+  for (const piece of body.pieces) {
+    if (pause > 0) yield { kind: 'wait', delayMs: pause }
+    yield* pieceSteps(bytesOf(piece), faults)
+  }
+  if (body.ending !== 'endless') return yield { kind: body.ending === 'cut' ? 'end' : body.ending }
+  const filler = reply.filler === undefined ? ENDLESS_BLOCK : Buffer.from(reply.filler)
+  for (;;) {
+    yield { kind: 'wait', delayMs: Math.max(pause, ENDLESS_PAUSE_MS) }
+    yield { kind: 'bytes', bytes: filler }
+  }
+}
+
+interface ShownBody {
+  readonly pieces: readonly ReplyPiece[]
+  /** With `cut`, the body ends cleanly but incomplete, so no length may be announced. */
+  readonly ending: 'end' | 'cut' | 'hang' | 'reset' | 'endless'
+}
+
+/** How much of the body is sent, and how it ends. */
+function shownBody(reply: SandboxReply, faults: readonly Fault[]): ShownBody {
+  const hang = faultOf(faults, 'hang-body')
+  if (hang !== undefined) return { pieces: beginning(reply, hang.events ?? 1), ending: 'hang' }
+  const reset = faultOf(faults, 'reset-mid-stream')
+  if (reset !== undefined) return { pieces: beginning(reply, reset.events ?? 1), ending: 'reset' }
+  const early = faultOf(faults, 'end-early')
+  if (early !== undefined) return { pieces: beginning(reply, early.events ?? 1), ending: 'cut' }
+  if (faultOf(faults, 'half-json') !== undefined) {
+    const [first, second = ''] = reply.pieces
+    return { pieces: reply.streamed ? [first ?? '', half(second)] : beginning(reply, 1), ending: 'cut' }
+  }
+  if (faultOf(faults, 'endless') !== undefined) {
+    return { pieces: reply.streamed ? reply.pieces.slice(0, 1) : beginning(reply, 1), ending: 'endless' }
+  }
+  return { pieces: reply.pieces, ending: 'end' }
+}
+
+function beginning(reply: SandboxReply, events: number): ReplyPiece[] {
+  return reply.streamed ? reply.pieces.slice(0, events) : [half(Buffer.concat(reply.pieces.map(bytesOf)))]
+}
+
+function half(piece: ReplyPiece): Uint8Array {
+  const bytes = bytesOf(piece)
+  return bytes.subarray(0, Math.floor(bytes.length / 2))
+}
+
+function bytesOf(piece: ReplyPiece): Uint8Array {
+  return typeof piece === 'string' ? Buffer.from(piece) : piece
+}
+
+function byteLength(pieces: readonly ReplyPiece[]): number {
+  return pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0)
+}
+
+function* pieceSteps(piece: Uint8Array, faults: readonly Fault[]): Generator<DeliveryStep, void, undefined> {
+  const slow = faultOf(faults, 'slow')
+  const size = slow !== undefined ? (slow.bytes ?? 16) : (faultOf(faults, 'cut')?.bytes ?? piece.length)
+  for (let start = 0; start < piece.length; start += size) {
+    if (slow !== undefined) yield { kind: 'wait', delayMs: slow.delayMs }
+    yield { kind: 'bytes', bytes: piece.subarray(start, start + size) }
+  }
+}
+
+/**
+ * Runs the steps on a connection, with their waits and its backpressure.
+ * @returns A function that stops it and its timer, for when the caller disconnects.
+ */
+export function playSteps(
+  steps: Iterator<DeliveryStep, void, undefined>,
+  connection: VendorConnection,
+  clock: Clock,
+): () => void {
+  let timer: Timer | undefined
+  let alive: ReturnType<typeof setTimeout> | undefined
+  let stopped = false
+
+  const play = (): void => {
+    clearTimeout(alive)
+    while (!stopped && !connection.closed) {
+      const { value: step } = steps.next()
+      if (!step || !carryOut(step)) return
+    }
+  }
+
+  /** True when the next step may follow at once. */
+  const carryOut = (step: DeliveryStep): boolean => {
+    switch (step.kind) {
+      case 'head':
+        connection.head(step.status, step.headers)
+        return true
+      case 'bytes':
+        return connection.write(step.bytes)
+      case 'wait':
+        timer = clock.schedule(step.delayMs, play)
+        // The clock's timers keep no process alive. In process no socket does either, and a script that awaits the answer would end.
+        alive = setTimeout(() => undefined, Math.min(step.delayMs, MAX_DELAY_MS))
+        return false
+      case 'hang':
+        return false
+      case 'end':
+      case 'reset':
+      case 'refuse':
+        connection[step.kind]()
+        return false
+    }
+  }
+
+  connection.onDrain(play)
+  play()
+  return () => {
+    stopped = true
+    timer?.cancel()
+    clearTimeout(alive)
+  }
 }

@@ -1,7 +1,7 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { retryAfterSeconds } from '../../wire/headers.ts'
-import { isContextOverflow } from '../shared/context-overflow.ts'
-import { redactCredentials } from '../shared/redact-credentials.ts'
+import { isContextOverflow } from '../shared/openai-error.ts'
+import { redactCredentials } from '../shared/vendor-options.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
 
 type FailureKind = VendorFailure['kind']

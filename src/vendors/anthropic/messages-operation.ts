@@ -2,24 +2,387 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
-import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carried-state.ts'
-import type { ContentBlock, MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
-import { isServerTool } from '../../endpoints/messages/messages-surcharges.ts'
-import { requestTools } from '../../endpoints/messages/request-tools.ts'
-import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
-import { replaceString } from '../../wire/json-edits.ts'
-import { modelAbilities } from '../shared/messages-abilities.ts'
-import { thinksUnseen } from '../shared/messages-reasoning.ts'
-import { usageFrom } from '../shared/messages-usage.ts'
-import type { AnswerBody, MessagesOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { blockTextBytes } from './block-text-bytes.ts'
+import { isServerTool, messagesCacheTime } from '../../endpoints/messages/messages-estimate.ts'
+import {
+  CARRIED_MARK,
+  type ContentBlock,
+  isCarriedSignature,
+  type MessageParam,
+  type MessagesRequest,
+  requestTools,
+  toolPaths,
+} from '../../endpoints/messages/messages-request.ts'
+import { asBuffer, joinChunks } from '../../wire/chunks.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
+import { type ByteSpan, closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
+import { ByteEdits, findMembers, lastItem, replaceString } from '../../wire/json-edits.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import { modelAbilities, thinksUnseen } from '../shared/messages-abilities.ts'
+import { latestUsage, normalisedUsage, readMessagesUsage, usageFrom } from '../shared/messages-answer.ts'
+import { freshId, type UsedIds } from '../shared/messages-conversation.ts'
+import { PassThroughStream } from '../shared/stream-parts.ts'
+import type {
+  AnswerBody,
+  AnswerIds,
+  ExtraFeature,
+  MessagesOperation,
+  VendorCall,
+  VendorFailure,
+  WireRequest,
+} from '../vendor.ts'
+import { cachesPrompt, OWN_MARK } from './cache-control.ts'
 import { keyHeadersFor, type MessagesAddress } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
-import { extraFeatures } from './extra-features.ts'
-import { AutomaticMarks } from './marked-messages.ts'
-import { MessagesPassThrough, threadIds } from './messages-pass-through.ts'
-import { withPlainCallIds } from './plain-call-ids.ts'
+
+/** Blocks that can carry a mark. The API rejects marks on thinking, and on text without a visible character. */
+const MARKABLE: ReadonlySet<string> = new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'search_result'])
+
+const CONTROL = JSON.stringify(OWN_MARK)
+const MEMBER = Buffer.from(`,"cache_control":${CONTROL}`)
+const TEXT_BEGINNING = Buffer.from('[{"type":"text","text":')
+const TEXT_END = Buffer.from(`,"cache_control":${CONTROL}}]`)
+
+/**
+ * Marks a Messages request for caching if the call requests it and the caller has set no mark: at the last block of the system
+ * prompt and at the last block of the last message.
+ */
+export class AutomaticMarks {
+  readonly #system: boolean
+  readonly #message: boolean
+
+  private constructor(system: boolean, message: boolean) {
+    this.#system = system
+    this.#message = message
+  }
+
+  /** Returns `undefined` if nothing is to be marked. */
+  static for(call: VendorCall<MessagesRequest>): AutomaticMarks | undefined {
+    if (!cachesPrompt(call) || messagesCacheTime(call.request) !== 'none') return undefined
+    const { system, messages } = call.request
+    const marks = [takesMark(system), takesMark(messages.at(-1)?.content)] as const
+    return marks.includes(true) ? new AutomaticMarks(...marks) : undefined
+  }
+
+  /** Adds the marks to the caller's bytes without other changes. Returns `undefined` if the places are uncertain. */
+  inBytes(bytes: Buffer): Buffer | undefined {
+    const { system, messages } = findMembers(bytes, ['system', 'messages'])
+    const edits: (readonly [at: number, text: Buffer])[] = []
+    if (this.#system) {
+      if (system === undefined) return undefined
+      edits.push(...marksAt(bytes, system))
+    }
+    if (this.#message) {
+      const last = messages && lastItem(bytes, messages)
+      const content = last && findMembers(bytes.subarray(last.start, last.end), ['content']).content
+      if (last === undefined || content === undefined) return undefined
+      edits.push(...marksAt(bytes, { start: last.start + content.start, end: last.start + content.end }))
+    }
+    const spliced = new ByteEdits()
+    for (const [at, text] of edits.sort(([left], [right]) => left - right)) spliced.replace(at, at, text)
+    return spliced.apply(bytes)
+  }
+
+  /** Adds the marks to a parsed request. */
+  inRequest(request: MessagesRequest): MessagesRequest {
+    const { system, messages } = request
+    const last = messages.at(-1)
+    return {
+      ...request,
+      ...(this.#system ? { system: markedContent(system) } : {}),
+      ...(this.#message && last !== undefined
+        ? { messages: [...messages.slice(0, -1), { ...last, content: markedContent(last.content) }] }
+        : {}),
+    }
+  }
+}
+
+type Content = MessagesRequest['system'] | MessageParam['content'] | undefined
+
+function takesMark(content: Content): boolean {
+  if (typeof content === 'string') return content.trim() !== ''
+  const block = content?.at(-1)
+  if (block === undefined || !MARKABLE.has(block.type)) return false
+  return block.type !== 'text' || (typeof block['text'] === 'string' && block['text'].trim() !== '')
+}
+
+function markedContent(content: Content): ContentBlock[] {
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : [...(content ?? [])]
+  const last = blocks.pop()
+  return last === undefined ? [] : [...blocks, { ...last, cache_control: OWN_MARK }]
+}
+
+const QUOTE = 0x22
+const CLOSE_BRACE = 0x7d
+
+/** Returns the insertions that mark the end of a content: a string becomes a block, and a block gets a member. */
+function marksAt(bytes: Buffer, { start, end }: ByteSpan): (readonly [at: number, text: Buffer])[] {
+  if (bytes[start] === QUOTE)
+    return [
+      [start, TEXT_BEGINNING],
+      [end, TEXT_END],
+    ]
+  const brace = bytes.lastIndexOf(CLOSE_BRACE, end - 1)
+  return [[brace, MEMBER]]
+}
+
+/**
+ * Bytes of generated text in a content block or in a delta of one (Anthropic, "Streaming messages"): text, thinking, the name and
+ * input of a tool call, and the summary of a compaction. Signatures and results of tools are not counted as output.
+ */
+export function blockTextBytes(block: unknown): number {
+  if (!isJsonObject(block)) return 0
+  let byteLength = 0
+  for (const name of ['text', 'thinking', 'partial_json', 'name']) {
+    const value = block[name]
+    if (typeof value === 'string') byteLength += Buffer.byteLength(value)
+  }
+  const { type, content, input } = block
+  if (typeof content === 'string' && (type === 'compaction' || type === 'compaction_delta'))
+    byteLength += Buffer.byteLength(content)
+  return isJsonObject(input) && Object.keys(input).length > 0
+    ? byteLength + Buffer.byteLength(JSON.stringify(input))
+    : byteLength
+}
+
+/** Reads a `type: "error"` object of a stream. */
+type StreamErrorReader = (event: unknown) => VendorFailure
+
+/** The most frequent event of a stream. It is passed on unread. */
+const DELTA_EVENT = 'content_block_delta'
+/** Start of such an event as the vendor writes it. Other spellings are parsed. */
+const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
+const LINE_FEED = 0x0a
+
+/** Prefix of generated text in a delta. Signatures and citations do not count. */
+const DELTA_MEMBER = Buffer.from('"delta":{"type":"')
+const DELTA_TEXTS: readonly Buffer[] = [
+  Buffer.from('text_delta","text":"'),
+  Buffer.from('input_json_delta","partial_json":"'),
+  Buffer.from('thinking_delta","thinking":"'),
+]
+
+/**
+ * Passes a streamed message on (Anthropic, "Streaming messages"): the vendor's bytes go through event by event, including pings,
+ * comments and unknown events. Only `model` in `message_start` is replaced. Errors are removed, and so is an end mark of another
+ * dialect, which proxies add and clients cannot read.
+ */
+export class MessagesPassThrough extends PassThroughStream {
+  readonly #publicModel: string
+  readonly #readError: StreamErrorReader
+  readonly #isInThread: boolean
+  answerIds: AnswerIds | undefined
+  #counts = readMessagesUsage(undefined)
+  #isBetweenBlocks = false
+
+  constructor(
+    call: Pick<VendorCall<MessagesRequest>, 'publicModel' | 'conversation'>,
+    readError: StreamErrorReader,
+    maxEventBytes?: number,
+  ) {
+    super(maxEventBytes)
+    this.#publicModel = call.publicModel
+    this.#isInThread = call.conversation !== undefined
+    this.#readError = readError
+  }
+
+  /** Returned chunks contain only whole events. */
+  override get atBoundary(): boolean {
+    return true
+  }
+
+  override get hasTextEnded(): boolean {
+    return this.#isBetweenBlocks
+  }
+
+  get usage(): Usage | undefined {
+    return normalisedUsage(this.#counts)
+  }
+
+  protected override skipEvent(bytes: Buffer, start: number): number {
+    if (!startsWith(bytes, start, DELTA_START)) return -1
+    const lineEnd = bytes.indexOf(LINE_FEED, start + DELTA_START.length)
+    if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return -1
+    const textBytes = deltaBytes(bytes, start + DELTA_START.length, lineEnd)
+    if (textBytes === undefined) return -1
+    this.countContent(textBytes)
+    return lineEnd + 2
+  }
+
+  protected readEvent(event: EventLines, isRest: boolean): void {
+    const { name } = event
+    const value = parseAnswerJson(event.text)
+    if (isJsonObject(value)) this.#read(value, value['type'] ?? name)
+    else if (event.isEndMark) this.drop()
+    else if (name === 'error' && !isRest) this.fail(this.#readError({}))
+    else this.failUnreadable(isRest)
+  }
+
+  #read(value: Record<string, unknown>, type: unknown): void {
+    switch (type) {
+      case 'message_start':
+        this.#readStart(value)
+        return
+      case 'content_block_start':
+        this.#isBetweenBlocks = false
+        if (startsWithContent(value['content_block'])) this.countContent(blockTextBytes(value['content_block']))
+        return
+      case DELTA_EVENT:
+        this.countContent(blockTextBytes(value['delta']))
+        return
+      case 'content_block_stop':
+        this.#isBetweenBlocks = true
+        return
+      case 'message_delta':
+        this.#counts = latestUsage(this.#counts, readMessagesUsage(value['usage']))
+        this.hasContent = true
+        return
+      case 'message_stop':
+        this.finish()
+        return
+      case 'error':
+        this.fail(this.#readError(value))
+    }
+  }
+
+  #readStart(value: Record<string, unknown>): void {
+    const { message } = value
+    if (!isJsonObject(message)) return
+    if (this.#isInThread) this.answerIds = threadIds(message)
+    this.#counts = latestUsage(this.#counts, readMessagesUsage(message['usage']))
+    const model = this.#publicModel
+    if (message['model'] === model) return
+    if (this.editString(['message', 'model'], message['model'], Buffer.from(JSON.stringify(model)))) return
+    this.replaceEvent(
+      Buffer.from(sseEvent('message_start', JSON.stringify({ ...value, message: { ...message, model } }))),
+    )
+  }
+}
+
+/** Returns the ids with which an answer can be continued. The caller gets the vendor's own id. */
+function threadIds({ id }: Record<string, unknown>): AnswerIds | undefined {
+  return typeof id === 'string' ? { id, upstreamId: id } : undefined
+}
+
+/** Text and thinking begin empty. Tool calls and blocks that arrive whole are content immediately. */
+function startsWithContent(block: unknown): boolean {
+  return isJsonObject(block) && block['type'] !== 'text' && block['type'] !== 'thinking'
+}
+
+/** Returns the bytes of generated text in a delta event, `bytes[start, end)`, or `undefined` if it must be parsed. */
+function deltaBytes(bytes: Buffer, start: number, end: number): number | undefined {
+  const member = bytes.subarray(start, end).indexOf(DELTA_MEMBER)
+  if (member === -1) return undefined
+  const type = start + member + DELTA_MEMBER.length
+  for (const text of DELTA_TEXTS) {
+    if (!startsWith(bytes, type, text)) continue
+    const open = type + text.length - 1
+    const close = closingQuote(bytes, open, end)
+    return close === -1 ? undefined : decodedByteLength(bytes, open + 1, close)
+  }
+  return undefined
+}
+
+/**
+ * Tools that are billed only by tokens, or by a price field or model of their own, by type without date (Anthropic, "Tool
+ * reference" and "Pricing"). Includes tools that callers run themselves.
+ */
+const KNOWN_TOOLS: ReadonlySet<string> = new Set([
+  ...['custom', 'bash', 'computer', 'computer_toolset', 'browser_toolset', 'memory', 'text_editor', 'mcp_toolset'],
+  ...['tool_search_tool_regex', 'tool_search_tool_bm25', 'web_fetch'],
+  ...['web_search', 'code_execution', 'advisor'],
+])
+
+/**
+ * Beta features that are billed only by tokens, or by a price field of their own, without their dates.
+ *
+ * Nearly all are in the type `AnthropicBeta` of `@anthropic-ai/sdk` 1.11. That they cost only tokens follows from their pages
+ * ("Beta headers", "Pricing"). Betas of coding clients are not in any list of the vendor: they were observed in requests of Claude
+ * Code (`claude-code`, `oauth`, `afk-mode`, `dangerous-tool-use`, `per-turn-control`, `redact-thinking`, `thinking-resumption`,
+ * `prompt-caching-scope`, `summarize-connector-text`, `mid-conversation-system`, `advanced-tool-use`, `tool-search-tool`,
+ * `effort`). That these cost nothing more is an estimate. Betas that another model or account pays for (`server-side-fallback`,
+ * `fallback-credit`, `user-profiles-billing`) are left out.
+ */
+const KNOWN_BETAS: ReadonlySet<string> = new Set([
+  ...['advanced-tool-use', 'advisor-tool', 'afk-mode', 'cache-diagnosis', 'claude-code', 'code-execution', 'compact'],
+  ...['computer-use', 'context-1m', 'context-management', 'dangerous-tool-use', 'dev-full-thinking', 'effort'],
+  ...['extended-cache-ttl', 'fast-mode', 'files-api', 'fine-grained-tool-streaming', 'inline-tools'],
+  ...['interleaved-thinking', 'max-tokens-3-5-sonnet', 'mcp-client', 'message-threads', 'mid-conversation-system'],
+  ...['mid-conversation-tool-changes', 'model-context-window-exceeded', 'oauth', 'output-128k', 'pdfs'],
+  ...['per-turn-control', 'prompt-caching', 'prompt-caching-scope', 'redact-thinking', 'search-results', 'skills'],
+  ...['structured-outputs', 'summarize-connector-text', 'task-budgets', 'thinking-display-updates'],
+  ...['thinking-token-count', 'token-counting', 'token-efficient-tools', 'tool-examples', 'tool-search-tool'],
+  ...['mid-conversation-output-config', 'mid-conversation-system-clear-at', 'output-300k', 'thinking-binding-controls'],
+  ...['thinking-resumption', 'user-profiles', 'web-fetch', 'web-search'],
+])
+
+const DATE = /[-_]\d{4}-?\d{2}-?\d{2}$/
+
+/** Returns the features of a Messages request that may cost more than tokens and known price fields. */
+export function extraFeatures(
+  request: MessagesRequest,
+  header: (name: string) => string | undefined,
+): readonly ExtraFeature[] {
+  const extras: ExtraFeature[] = []
+  const pathOf = toolPaths(request)
+  for (const [place, { type }] of requestTools(request).entries()) {
+    if (type === undefined || type === null) continue
+    const name = String(type)
+    if (!KNOWN_TOOLS.has(name.replace(DATE, '')))
+      extras.push({ field: 'server_tool', value: name, param: `${pathOf(place)}.type` })
+  }
+  for (const value of (header('anthropic-beta') ?? '').split(',')) addBeta(extras, value, 'anthropic-beta')
+  const { betas, fallbacks } = request
+  if (Array.isArray(betas)) for (const [index, value] of betas.entries()) addBeta(extras, value, `betas[${index}]`)
+  // Another model then answers at its own price: one of this list, or the vendor's choice for `default`.
+  if (Array.isArray(fallbacks) ? fallbacks.length > 0 : fallbacks !== undefined && fallbacks !== null)
+    extras.push({ field: 'fallbacks', value: 'true', param: 'fallbacks' })
+  return extras
+}
+
+function addBeta(extras: ExtraFeature[], beta: unknown, param: string): void {
+  const value = String(beta).trim()
+  if (value !== '' && !KNOWN_BETAS.has(value.replace(DATE, ''))) extras.push({ field: 'beta', value, param })
+}
+
+/** Calls of one id that wait for their results, and how many results they have. */
+interface SameId {
+  readonly ids: string[]
+  answered: number
+}
+
+/**
+ * Replaces ids of tool calls that the API rejects: those of other vendors with other characters than letters, digits, `_` and `-`, and
+ * repeated ones. A call and its result get the same id, and the same conversation the same ids. Returns the request itself if all ids
+ * are accepted.
+ */
+function withPlainCallIds(request: MessagesRequest): MessagesRequest {
+  const used: UsedIds = new Map()
+  const open = new Map<string, SameId>()
+  const plain = (block: ContentBlock): ContentBlock => {
+    const { type, id, tool_use_id: answered } = block
+    if (type === 'tool_use' && typeof id === 'string') {
+      const fresh = freshId(id, used)
+      const same = open.get(id)
+      if (same === undefined || same.answered >= same.ids.length) open.set(id, { ids: [fresh], answered: 0 })
+      else same.ids.push(fresh)
+      return fresh === id ? block : { ...block, id: fresh }
+    }
+    const same = type === 'tool_result' && typeof answered === 'string' ? open.get(answered) : undefined
+    if (same === undefined) return block
+    const fresh = same.ids[Math.min(same.answered, same.ids.length - 1)]!
+    same.answered += 1
+    return fresh === answered ? block : { ...block, tool_use_id: fresh }
+  }
+  const messages = request.messages.map((message): MessageParam => {
+    const { content } = message
+    if (!Array.isArray(content)) return message
+    const blocks = content.map(plain)
+    return blocks.some((block, index) => block !== content[index]) ? { ...message, content: blocks } : message
+  })
+  return messages.some((message, index) => message !== request.messages[index]) ? { ...request, messages } : request
+}
 
 /** Valid values of caller headers. Other headers, such as the choice of a workspace, are set by the operator. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/

@@ -1,34 +1,39 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { keyHeaders } from '../shared/bearer-headers.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
-import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
-import type { FieldMapping } from '../shared/field-rules.ts'
-import { keyPool } from '../shared/key-pool.ts'
-import { openaiAbilities } from '../shared/openai-abilities.ts'
+import { unsupportedParameter } from '../shared/invalid-response.ts'
+import {
+  OPENAI_PRICE_MEMBERS,
+  openaiAbilities,
+  openaiMedia,
+  takesToolsByResponses,
+} from '../shared/openai-abilities.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
-import type { OperationPath } from '../shared/openai-chat-dialect.ts'
-import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
-import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import {
   DEFAULT_TOKEN_LIMIT_FIELD,
+  type FieldMapping,
   OPENAI_RULES,
+  type OperationPath,
   ROUTING_RULES,
   type TokenLimitField,
   tokenLimitField,
-} from '../shared/openai-field-rules.ts'
+} from '../shared/openai-chat-dialect.ts'
+import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
+import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
-import { openaiMedia } from '../shared/openai-media.ts'
-import { OPENAI_PRICE_MEMBERS } from '../shared/openai-price-members.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
-import { unsupportedParameter } from '../shared/parameter-errors.ts'
-import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
-import { safetyIdentifiers } from '../shared/safety-identifier.ts'
-import { takesToolsByResponses } from '../shared/tools-by-responses.ts'
-import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
-import { checkVendorOptions } from '../shared/vendor-options.ts'
+import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
+import {
+  checkVendorOptions,
+  keyHeaders,
+  keyPool,
+  type ResourceAddress,
+  resourceAddress,
+  safetyIdentifiers,
+  vendorAddress,
+} from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
   type ConnectionOptions,

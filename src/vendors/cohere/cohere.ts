@@ -1,11 +1,8 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
-import { keyPool } from '../shared/key-pool.ts'
 import { errorReader } from '../shared/openai-error.ts'
-import { readRanking } from '../shared/rerank-answer.ts'
-import { type RerankFields, rerankWire } from '../shared/rerank-body.ts'
-import { vendorAddress } from '../shared/vendor-address.ts'
-import { checkVendorOptions } from '../shared/vendor-options.ts'
+import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
+import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
   type ConnectionOptions,

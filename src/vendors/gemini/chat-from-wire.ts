@@ -2,13 +2,19 @@ import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
-import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import type {
+  ChatCompletion,
+  ChatStreamDecoder,
+  ChatStreamWriter,
+  FinishReason,
+} from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { type SseReader, sseReader } from '../../wire/sse.ts'
 import { CompletionCollector } from '../shared/completion-collector.ts'
+import { invalidResponse } from '../shared/invalid-response.ts'
 import type { BrokenChat, VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
-import { brokenCandidate, responseFailure } from './error-from.ts'
-import { signatureExtra } from './reasoning.ts'
+import { brokenCandidate, responseFailure } from './api-request.ts'
+import { signatureExtra } from './model-abilities.ts'
 import { usageFrom } from './usage-from.ts'
 
 /** Reads a whole answer of `generateContent`. Returns `undefined` for an error in a 2xx, or without content and reason. */
@@ -54,7 +60,7 @@ interface CandidateState {
  * Reads response objects of `generateContent`, one for a whole answer and many for a stream, and passes their content to a writer.
  * Both use this class, so that the same answer has the same text, calls and usage.
  */
-export class AnswerReader {
+class AnswerReader {
   failure: VendorFailure | undefined
   usage: Usage | undefined
   readonly #writer: ChatStreamWriter
@@ -285,4 +291,103 @@ function tokenLogprobs(value: unknown): TokenLogprob[] {
   const { token, logProbability } = value
   if (typeof token !== 'string' || typeof logProbability !== 'number') return []
   return [{ token, logprob: logProbability, bytes: [...new TextEncoder().encode(token)] }]
+}
+
+const LINE_FEED = 0x0a
+const OPEN_BRACE = 0x7b
+const OPEN_BRACKET = 0x5b
+
+/** Maximum size of a stored tail. Errors are far shorter. */
+const MAX_TAIL_BYTES = 1024 * 1024
+
+/**
+ * Separates events from plain JSON after them: the vendor writes some errors into a running event stream without an event
+ * around them. No line of an event begins with a brace or bracket, so the first line that does begins the tail.
+ */
+export class BareJsonTail {
+  readonly #decoder = new TextDecoder()
+  #text: string | undefined
+  #byteLength = 0
+  #isAtLineStart = true
+
+  /** Processes one network read and returns the part of it that belongs to events. */
+  push(chunk: Uint8Array): Uint8Array {
+    const start = this.#text === undefined ? this.#tailStart(chunk) : 0
+    if (start === -1) return chunk
+    const tail = chunk.subarray(start)
+    this.#byteLength += tail.byteLength
+    if (this.#byteLength <= MAX_TAIL_BYTES)
+      this.#text = (this.#text ?? '') + this.#decoder.decode(tail, { stream: true })
+    return chunk.subarray(0, start)
+  }
+
+  /** Returns the tail's text, or `undefined` if the stream contained only events. */
+  end(): string | undefined {
+    return this.#text
+  }
+
+  #tailStart(chunk: Uint8Array): number {
+    let position = 0
+    while (position < chunk.length) {
+      const byte = chunk[position]
+      if (this.#isAtLineStart && (byte === OPEN_BRACE || byte === OPEN_BRACKET)) return position
+      const lineEnd = chunk.indexOf(LINE_FEED, position)
+      this.#isAtLineStart = lineEnd !== -1
+      if (lineEnd === -1) return -1
+      position = lineEnd + 1
+    }
+    return -1
+  }
+}
+
+/**
+ * Reads a stream of `streamGenerateContent?alt=sse`: each event is a whole response object, and there is no end mark, so
+ * that a stream without a finish reason was cut.
+ */
+export function chatDecoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder {
+  return new ChatDecoder(new AnswerReader(writer, call))
+}
+
+class ChatDecoder implements ChatStreamDecoder {
+  readonly hasRunningUsage = true
+  readonly #answer: AnswerReader
+  readonly #events: SseReader
+  readonly #tail = new BareJsonTail()
+  #unreadable: VendorFailure | undefined
+
+  constructor(answer: AnswerReader) {
+    this.#answer = answer
+    this.#events = sseReader(({ data }) => this.#read(data))
+  }
+
+  get isComplete(): boolean {
+    return this.#answer.isComplete
+  }
+
+  get failure(): VendorFailure | undefined {
+    return this.#unreadable ?? this.#answer.failure
+  }
+
+  get usage(): Usage | undefined {
+    return this.#answer.usage
+  }
+
+  push(chunk: Uint8Array): void {
+    if (this.failure === undefined) this.#events.push(this.#tail.push(chunk))
+  }
+
+  end(): void {
+    if (this.failure !== undefined) return
+    this.#events.end()
+    const tail = this.#tail.end()
+    if (tail !== undefined) this.#read(tail)
+  }
+
+  #read(data: string): void {
+    // Proxies for several dialects add OpenAI's end mark to every stream.
+    if (this.failure !== undefined || data === '' || data === '[DONE]') return
+    const response = parseAnswerJson(data, 'args')
+    if (response === undefined) this.#unreadable = invalidResponse('the vendor sent an event that is not JSON')
+    else this.#answer.read(response)
+  }
 }

@@ -1,6 +1,6 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
-import { unsupportedParameter } from '../shared/parameter-errors.ts'
+import { unsupportedParameter } from '../shared/invalid-response.ts'
 import type { VendorCall, WireAnswer, WireRequest } from '../vendor.ts'
 import { apiRequestHead, modelId, modelResource } from './api-request.ts'
 import { usageFrom } from './usage-from.ts'

@@ -1,6 +1,6 @@
+import type { WorkBudget } from '../../core/calls-in-flight.ts'
 import { ExactNumber, exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
-import type { WorkBudget } from '../../core/work-budget.ts'
 import {
   type JsonSchema,
   mergeSchemas,

@@ -1,20 +1,21 @@
 import { Buffer } from 'node:buffer'
-import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-transcription.ts'
+import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-models.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
 import { incompleteTranscript, type Transcript } from '../../endpoints/transcriptions/transcript.ts'
-import { changedFields, unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
-import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
-import { base64Chunks } from '../../wire/base64-chunks.ts'
-import { joinChunks } from '../../wire/join-chunks.ts'
-import { AUDIO_TYPES } from '../shared/audio-types.ts'
+import {
+  changedFields,
+  type TranscriptionRequest,
+  unknownFields,
+} from '../../endpoints/transcriptions/transcription-request.ts'
+import { base64Chunks } from '../../wire/base64.ts'
+import { joinChunks } from '../../wire/chunks.ts'
+import { AUDIO_TYPES } from '../shared/openai-transcriptions.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
-import { apiRequestHead, type GenerationConfig } from './api-request.ts'
+import { apiRequestHead, brokenCandidate, type GenerationConfig, responseFailure } from './api-request.ts'
 import { blocksPrompt, finishReason, partsOf } from './chat-from-wire.ts'
-import { brokenCandidate, responseFailure } from './error-from.ts'
-import { modelAbilities } from './model-abilities.ts'
-import { reasoningToWire } from './reasoning.ts'
+import { modelAbilities, reasoningToWire } from './model-abilities.ts'
 import { usageFrom } from './usage-from.ts'
 
 /** Fields that have no effect there. */

@@ -1,31 +1,38 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
-import { keyHeaders } from '../shared/bearer-headers.ts'
-import { type GoogleCloudOptions, googleCloudAddress, withRemedy } from '../shared/google-cloud.ts'
-import { googleErrorFrom, googleFailure } from '../shared/google-error.ts'
-import { keyPool } from '../shared/key-pool.ts'
+import {
+  type GoogleCloudOptions,
+  googleCloudAddress,
+  googleErrorFrom,
+  googleFailure,
+  withRemedy,
+} from '../shared/google.ts'
+import { unsupportedParameter } from '../shared/invalid-response.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
+import { OPENAI_RULES } from '../shared/openai-chat-dialect.ts'
 import { errorReader } from '../shared/openai-error.ts'
-import { OPENAI_RULES } from '../shared/openai-field-rules.ts'
-import { unsupportedParameter } from '../shared/parameter-errors.ts'
-import { checkVendorOptions } from '../shared/vendor-options.ts'
+import { checkVendorOptions, keyHeaders, keyPool } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
   type ChatOperation,
   type ConnectionOptions,
+  type EmbeddingsOperation,
   type UnlistedModelOptions,
   type Vendor,
   type VendorCall,
   vendorConnection,
+  type WireAnswer,
   type WireRequest,
 } from '../vendor.ts'
-import type { GeminiApi } from './api-request.ts'
-import { errorFrom } from './error-from.ts'
+import { apiRequestHead, errorFrom, type GeminiApi, modelId } from './api-request.ts'
+import { droppedFields, isVector, textsOf, unitVector } from './embeddings.ts'
 import { generateContent, generatedImages } from './generate-content.ts'
 import { transcriptions } from './transcriptions.ts'
-import { vertexEmbeddings } from './vertex-embeddings.ts'
+import { usageFrom } from './usage-from.ts'
 
 /** Options of {@link vertex}. */
 export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions, ConnectionOptions {
@@ -202,3 +209,84 @@ function openModels(path: string, apiKeys: readonly string[]): ChatOperation {
 }
 
 const RULES = { ...OPENAI_RULES.max_tokens, service_tier: 'drop', web_search_options: 'drop' } as const
+
+/** Models with `embedContent`, which accepts one text, and without `predict` (Vertex AI, "Gemini Embedding 2"). */
+const BY_CONTENT = /^gemini-embedding-(?:[2-9]|[1-9]\d)/
+
+/**
+ * Maximum texts per call in every region. `embedContent` has no lists, and `gemini-embedding-001` accepts one text (Vertex AI, "Get
+ * text embeddings").
+ */
+const MAX_TEXTS = 5
+
+/** Embeddings at Vertex AI, by the method that the model has. */
+function vertexEmbeddings(basePath: string): EmbeddingsOperation {
+  return {
+    maxInputs: (upstream) => (modelId(upstream).startsWith('gemini-') ? 1 : MAX_TEXTS),
+    takesTokens: false,
+    toWire: (call) =>
+      isByContent(call.model.upstream) ? contentToWire(call, basePath) : instancesToWire(call, basePath),
+    fromWire: (answer, call) =>
+      isByContent(call.model.upstream) ? embeddingFromWire(answer) : predictionsFromWire(answer, call),
+  }
+}
+
+function isByContent(upstream: string): boolean {
+  return BY_CONTENT.test(modelId(upstream))
+}
+
+function contentToWire(call: VendorCall<EmbeddingsRequest>, basePath: string): WireRequest {
+  const { request, model, apiKey } = call
+  const dimensions = request.dimensions ?? undefined
+  const parts = textsOf(request.input).map((text) => ({ text }))
+  return {
+    ...apiRequestHead({ basePath, model: model.upstream, method: 'embedContent', apiKey }),
+    body: JSON.stringify({
+      content: { role: 'user', parts },
+      ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
+    }),
+    dropped: droppedFields(request),
+  }
+}
+
+function embeddingFromWire({ body }: WireAnswer): EmbeddingsResult | undefined {
+  const answer = parseVendorJson(new TextDecoder().decode(body))
+  const embedding = isJsonObject(answer) ? answer['embedding'] : undefined
+  const values: unknown = isJsonObject(embedding) ? embedding['values'] : undefined
+  if (!isJsonObject(answer) || !isVector(values)) return undefined
+  const inputTokens = usageFrom(answer['usageMetadata'])?.inputTokens
+  return { vectors: [values], usage: inputTokens === undefined ? undefined : { inputTokens } }
+}
+
+function instancesToWire(call: VendorCall<EmbeddingsRequest>, basePath: string): WireRequest {
+  const { request, model, apiKey } = call
+  const dimensions = request.dimensions ?? undefined
+  // A text that is too long is rejected. By default, it would be truncated silently.
+  const parameters = {
+    autoTruncate: false,
+    ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
+  }
+  return {
+    ...apiRequestHead({ basePath, model: model.upstream, method: 'predict', apiKey }),
+    body: JSON.stringify({ instances: textsOf(request.input).map((content) => ({ content })), parameters }),
+    dropped: droppedFields(request),
+  }
+}
+
+/** Undefined unless there is a vector for each text. Tokens are counted text by text. */
+function predictionsFromWire({ body }: WireAnswer, call: VendorCall<EmbeddingsRequest>): EmbeddingsResult | undefined {
+  const answer = parseVendorJson(new TextDecoder().decode(body))
+  const predictions = isJsonObject(answer) ? answer['predictions'] : undefined
+  if (!Array.isArray(predictions) || predictions.length !== textsOf(call.request.input).length) return undefined
+  const vectors: (readonly number[])[] = []
+  let inputTokens: number | undefined = 0
+  for (const prediction of predictions) {
+    const embeddings = isJsonObject(prediction) ? prediction['embeddings'] : undefined
+    const { values, statistics } = isJsonObject(embeddings) ? embeddings : {}
+    if (!isVector(values)) return undefined
+    vectors.push(unitVector(call, values))
+    const tokens: unknown = isJsonObject(statistics) ? statistics['token_count'] : undefined
+    inputTokens = inputTokens === undefined || typeof tokens !== 'number' ? undefined : inputTokens + tokens
+  }
+  return { vectors, usage: inputTokens === undefined ? undefined : { inputTokens } }
+}

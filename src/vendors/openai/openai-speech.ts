@@ -1,13 +1,17 @@
 import type { Buffer } from 'node:buffer'
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { SPEECH_FORMATS } from '../../catalog/model-facts.ts'
-import { OPENAI_VOICES } from '../../endpoints/speech/check-speech-abilities.ts'
-import type { SpeechDecoder, TakeSamples } from '../../endpoints/speech/speech-decoder.ts'
-import { isGatewayFormat, type SpeechFormat, unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
+import type { SpeechDecoder, TakeSamples } from '../../endpoints/speech/speech-endpoint.ts'
+import {
+  isGatewayFormat,
+  OPENAI_VOICES,
+  type SpeechFormat,
+  unusedSpeechFields,
+} from '../../endpoints/speech/speech-request.ts'
 import { compressedFormat } from '../../wire/audio/audio-header.ts'
-import { joinChunks } from '../../wire/join-chunks.ts'
-import { bearerHeaders } from '../shared/bearer-headers.ts'
+import { joinChunks } from '../../wire/chunks.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
+import { bearerHeaders } from '../shared/vendor-options.ts'
 import type { SpeechOperation, VendorFailure } from '../vendor.ts'
 
 /** Longest text of one call (OpenAI API, "Create speech", `input`). */

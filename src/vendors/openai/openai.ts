@@ -1,30 +1,34 @@
+import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/model.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { MemberNames } from '../../core/known-members.ts'
+import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
-import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
-import { keyPool } from '../shared/key-pool.ts'
-import { openaiAbilities } from '../shared/openai-abilities.ts'
+import {
+  OPENAI_PRICE_MEMBERS,
+  openaiAbilities,
+  openaiMedia,
+  takesToolsByResponses,
+} from '../shared/openai-abilities.ts'
 import { openaiBatches } from '../shared/openai-batches.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
-import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
-import { errorReader } from '../shared/openai-error.ts'
 import {
   DEFAULT_TOKEN_LIMIT_FIELD,
+  type FieldMapping,
+  type FieldRules,
   OPENAI_RULES,
+  plainMessages,
   ROUTING_RULES,
   type TokenLimitField,
   tokenLimitField,
-} from '../shared/openai-field-rules.ts'
+} from '../shared/openai-chat-dialect.ts'
+import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
+import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
-import { openaiMedia } from '../shared/openai-media.ts'
 import { openaiModerations } from '../shared/openai-moderations.ts'
-import { OPENAI_PRICE_MEMBERS } from '../shared/openai-price-members.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
-import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
-import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
-import { safetyIdentifiers } from '../shared/safety-identifier.ts'
-import { takesToolsByResponses } from '../shared/tools-by-responses.ts'
-import { vendorAddress } from '../shared/vendor-address.ts'
-import { checkVendorOptions } from '../shared/vendor-options.ts'
+import { openaiTranscriptions, TEXT_ABILITIES, WHISPER_ABILITIES } from '../shared/openai-transcriptions.ts'
+import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
+import { checkVendorOptions, keyPool, safetyIdentifiers, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
   type ConnectionOptions,
@@ -32,9 +36,138 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
-import { breakpointRules, RESPONSES_BREAKPOINTS, takesBreakpoints } from './cache-breakpoints.ts'
-import { OPENAI_MODERATION_MODELS, OPENAI_TRANSCRIPTION_MODELS } from './openai-models.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
+
+const OMNI_CREATED = Date.UTC(2024, 8, 26) / 1000
+
+/** Models that moderate text and images (OpenAI, "Moderation"). */
+export const OPENAI_MODERATION_MODELS: readonly ModelDefinition[] = [
+  moderationModel('omni-moderation-latest', 'Omni Moderation'),
+  moderationModel('omni-moderation-2024-09-26', 'Omni Moderation (2024-09-26)'),
+]
+
+function moderationModel(id: string, displayName: string): ModelDefinition {
+  return { id, kind: 'moderation', vendor: 'openai', aliases: [`openai/${id}`], created: OMNI_CREATED, displayName }
+}
+
+const SPEAKERS = ['known_speaker_names', 'known_speaker_references'] as const
+const LISTS = ['languages', 'keywords'] as const
+
+const GPT_4O: TranscriptionAbilities = { ...TEXT_ABILITIES, refusedFields: [...LISTS, ...SPEAKERS] }
+
+/** Models for transcription (OpenAI API, "Create transcription"). All except `gpt-transcribe` end on 2027-02-26. */
+const OPENAI_TRANSCRIPTION_MODELS: readonly ModelDefinition[] = [
+  transcriptionModel('gpt-transcribe', 'GPT Transcribe', { ...TEXT_ABILITIES, refusedFields: SPEAKERS }),
+  transcriptionModel('gpt-4o-transcribe', 'GPT-4o Transcribe', GPT_4O, Date.UTC(2025, 2, 20)),
+  transcriptionModel('gpt-4o-mini-transcribe', 'GPT-4o mini Transcribe', GPT_4O, Date.UTC(2025, 2, 20)),
+  transcriptionModel('gpt-4o-transcribe-diarize', 'GPT-4o Transcribe Diarize', {
+    formats: ['json', 'text', 'diarized_json'],
+    streams: true,
+    refusedFields: ['prompt', 'include', ...LISTS],
+  }),
+  transcriptionModel('whisper-1', 'Whisper', WHISPER_ABILITIES, Date.UTC(2023, 2, 1)),
+]
+
+function transcriptionModel(
+  id: string,
+  displayName: string,
+  transcription: TranscriptionAbilities,
+  createdMs = 0,
+): ModelDefinition {
+  return {
+    id,
+    kind: 'transcription',
+    vendor: 'openai',
+    aliases: [`openai/${id}`],
+    transcription,
+    created: createdMs / 1000,
+    displayName,
+  }
+}
+
+/** Maximum breakpoints in addition to the implicit one at the end of the prompt (OpenAI, "Prompt caching"). */
+const MOST_BREAKPOINTS = 3
+
+/** GPT-5.6 and later. */
+const WITH_BREAKPOINTS = /^(?:ft:)?gpt-(?:[6-9]|[12]\d|5\.(?:[6-9]|\d{2}))/
+
+/** Whether a model supports `prompt_cache_breakpoint`. */
+export function takesBreakpoints(upstream: string): boolean {
+  return WITH_BREAKPOINTS.test(upstream)
+}
+
+/** Returns the rules of a model with breakpoints: marks of Anthropic's dialect become breakpoints, but only the last three. */
+function breakpointRules(rules: FieldRules<ChatRequest>): FieldRules<ChatRequest> {
+  return { ...rules, messages: markedMessages, tools: plainTools }
+}
+
+const markedMessages: FieldMapping<ChatRequest> = {
+  needed: (value, request) => plainMessages.needed(value, request) || marksIn(value) > 0,
+  apply: (body, value) => {
+    plainMessages.apply(body, value)
+    body['messages'] = withBreakpoints(body['messages'] as ChatMessage[])
+  },
+  losses: (value) => (marksIn(value) > MOST_BREAKPOINTS ? ['cache_control'] : []),
+}
+
+/** Rules of a chat that is translated into Responses, which itself reports marks that it has no place for. */
+const RESPONSES_BREAKPOINTS: FieldRules<ChatRequest> = {
+  messages: {
+    needed: (value) => marksIn(value, isItemOfParts) > 0,
+    apply: (body, value) => {
+      body['messages'] = withBreakpoints(value as ChatMessage[], isItemOfParts)
+    },
+    losses: (value) => (marksIn(value, isItemOfParts) > MOST_BREAKPOINTS ? ['cache_control'] : []),
+  },
+}
+
+/** In Responses, parts of answers and tool outputs cannot have breakpoints. */
+function isItemOfParts({ role }: ChatMessage): boolean {
+  return role !== 'assistant' && role !== 'tool'
+}
+
+function withBreakpoints(
+  messages: readonly ChatMessage[],
+  takesThem?: (message: ChatMessage) => boolean,
+): ChatMessage[] {
+  let surplus = marksIn(messages, takesThem) - MOST_BREAKPOINTS
+  return messages.map((message) => {
+    if (!Array.isArray(message.content) || !message.content.some(isMarked) || takesThem?.(message) === false)
+      return message
+    const content = message.content.map((part) => {
+      if (!isMarked(part)) return part
+      const { cache_control: _mark, ...rest } = part as typeof part & { cache_control: unknown }
+      // A breakpoint of the caller is kept.
+      if ('prompt_cache_breakpoint' in rest || surplus-- > 0) return rest
+      return { ...rest, prompt_cache_breakpoint: { mode: 'explicit' } }
+    })
+    return { ...message, content } as ChatMessage
+  })
+}
+
+/** Tools come before the first message, where no breakpoint is possible. */
+const plainTools: FieldMapping<ChatRequest> = {
+  needed: (value) => Array.isArray(value) && value.some(isMarked),
+  apply: (body, value) => {
+    body['tools'] = (value as object[]).map((tool) => {
+      const { cache_control: _mark, ...rest } = tool as { cache_control?: unknown }
+      return rest
+    })
+  },
+  losses: () => ['tools.cache_control'],
+}
+
+function marksIn(messages: unknown, takesThem?: (message: ChatMessage) => boolean): number {
+  let marks = 0
+  for (const message of messages as readonly ChatMessage[])
+    if (Array.isArray(message.content) && takesThem?.(message) !== false)
+      for (const part of message.content) if (isMarked(part)) marks += 1
+  return marks
+}
+
+function isMarked(part: object): boolean {
+  return isJsonObject((part as { readonly cache_control?: unknown }).cache_control)
+}
 
 const API_PATH = '/v1'
 

@@ -1,18 +1,19 @@
-import { WorkBudget } from '../../core/work-budget.ts'
+import { WorkBudget } from '../../core/calls-in-flight.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { changesNothing } from '../../endpoints/neutral-values.ts'
+import { changesNothing } from '../../endpoints/operation.ts'
 import type { VendorCall } from '../vendor.ts'
-import type { MessagesEffort, ModelAbilities } from './messages-abilities.ts'
-import type { CachePointBlock, TextBlock } from './messages-content.ts'
+import { type MessagesEffort, type ModelAbilities, reasoningToWire, type ThinkingConfig } from './messages-abilities.ts'
 import {
+  type CachePointBlock,
   conversationToWire,
   endsWithPrefill,
   loopLacksThinking,
   type MessagesTurn,
+  type TextBlock,
   textOf,
 } from './messages-conversation.ts'
-import { reasoningToWire, type ThinkingConfig } from './messages-reasoning.ts'
 import { answerFormatFor, type MessagesTool, type MessagesToolChoice, toolsToWire } from './messages-tools.ts'
+import type { TranslationTable } from './translated-chat-fields.ts'
 
 /** Caches the prompt up to here, for 5 minutes or an hour (Anthropic, "Prompt caching"). */
 export interface CacheControl {
@@ -161,3 +162,44 @@ function samplingToWire(
   const takesTopP = typeof topP === 'number' && (!hasTemperature || takesBoth)
   return { ...(hasTemperature ? { temperature: Math.min(temperature, 1) } : {}), ...(takesTopP ? { top_p: topP } : {}) }
 }
+
+/** Treatment of every chat field in a Messages request (Anthropic, "OpenAI SDK compatibility", field tables). */
+export const MESSAGES_CHAT_FIELDS = {
+  model: 'mapped',
+  messages: 'mapped',
+  temperature: 'mapped',
+  top_p: 'mapped',
+  max_tokens: 'mapped',
+  max_completion_tokens: 'mapped',
+  n: 'refused',
+  stream: 'mapped',
+  stream_options: 'mapped',
+  stop: 'mapped',
+  presence_penalty: 'dropped',
+  frequency_penalty: 'dropped',
+  logit_bias: 'dropped',
+  logprobs: 'dropped',
+  top_logprobs: 'dropped',
+  seed: 'dropped',
+  tools: 'mapped',
+  tool_choice: 'mapped',
+  parallel_tool_calls: 'mapped',
+  response_format: 'mapped',
+  reasoning_effort: 'mapped',
+  user: 'mapped',
+  safety_identifier: 'mapped',
+  audio: 'refused',
+  function_call: 'refused',
+  functions: 'refused',
+  modalities: 'refused',
+  metadata: 'dropped',
+  moderation: 'dropped',
+  prediction: 'dropped',
+  prompt_cache_key: 'dropped',
+  prompt_cache_options: 'dropped',
+  prompt_cache_retention: 'dropped',
+  service_tier: 'dropped',
+  store: 'dropped',
+  verbosity: 'dropped',
+  web_search_options: 'dropped',
+} as const satisfies TranslationTable

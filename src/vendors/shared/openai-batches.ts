@@ -1,9 +1,8 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { asBuffer } from '../../wire/join-chunks.ts'
+import { asBuffer } from '../../wire/chunks.ts'
 import type { LinesBody, NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
-import { bearerHeaders } from './bearer-headers.ts'
-import { redactCredentials } from './redact-credentials.ts'
+import { bearerHeaders, redactCredentials } from './vendor-options.ts'
 
 /** The differences between servers with OpenAI's batches. */
 export interface OpenAIBatchesDialect {

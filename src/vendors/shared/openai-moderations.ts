@@ -1,12 +1,12 @@
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { type ModerationRequest, partsOf } from '../../endpoints/moderations/moderation-request.ts'
-import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
+import { type ModerationRequest, partsOf } from '../../endpoints/moderations/moderations-endpoint.ts'
+import { asBuffer, joinChunks } from '../../wire/chunks.ts'
 import { editMembers, replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, PassThroughOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { tellsPurchasePrice } from './purchase-price.ts'
+import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's moderation dialect. */
 export interface OpenAIModerationsDialect {

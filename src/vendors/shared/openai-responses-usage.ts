@@ -2,14 +2,13 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
-import { IMAGE_TOOL, imageToolUsage } from '../../endpoints/responses/image-tool.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
 import { type ResponsesRequest, responsesCacheTime } from '../../endpoints/responses/responses-request.ts'
+import { IMAGE_TOOL, imageToolUsage } from '../../endpoints/responses/responses-surcharges.ts'
 import type { VendorCall } from '../vendor.ts'
-import { openaiImageUsage } from './openai-images-pass-through.ts'
-import { addCacheWrites, addCountsBeside, isSameUsage, type MutableUsage } from './openai-usage.ts'
-import { withoutPurchasePrice } from './purchase-price.ts'
-import { usageAtTier } from './service-tier.ts'
+import { addCacheWrites, addCountsBeside, isSameUsage, type MutableUsage } from './openai-chat-answer.ts'
+import { openaiImageUsage } from './openai-images.ts'
+import { usageAtTier, withoutPurchasePrice } from './purchase-price.ts'
 
 /**
  * Reads the usage of a response. `input_tokens` includes tokens read from or written to a cache. Searches are those that the vendor

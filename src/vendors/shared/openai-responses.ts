@@ -4,17 +4,22 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { changesNothing } from '../../endpoints/neutral-values.ts'
+import { changesNothing } from '../../endpoints/operation.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
 import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
-import { readsUnseen } from '../../endpoints/responses/responses-media.ts'
 import type { ResponsesPassThroughOperation } from '../../endpoints/responses/responses-operation.ts'
-import { inputItems, itemType, type ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
-import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
+import {
+  inputItems,
+  itemType,
+  type ResponsesRequest,
+  readsUnseen,
+} from '../../endpoints/responses/responses-request.ts'
+import { asBuffer, joinChunks } from '../../wire/chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
-import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
-import { applyFieldRules, type FieldRule, type FieldRules } from './field-rules.ts'
+import { unsupportedParameter } from './invalid-response.ts'
+import { usageAsMarked } from './openai-chat-answer.ts'
+import { applyFieldRules, type FieldRule, type FieldRules } from './openai-chat-dialect.ts'
 import { OpenAIResponsesStream } from './openai-responses-stream.ts'
 import {
   markedCacheTime,
@@ -23,9 +28,8 @@ import {
   responsesUsage,
   unreportedImages,
 } from './openai-responses-usage.ts'
-import { usageAsMarked } from './openai-usage.ts'
-import { unsupportedParameter } from './parameter-errors.ts'
-import { withoutModeration } from './without-moderation.ts'
+import { withoutModeration } from './translated-chat-fields.ts'
+import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** How a server implements the Responses dialect. */
 export interface OpenAIResponsesDialect {

@@ -1,20 +1,29 @@
 import { Buffer } from 'node:buffer'
 import type { TranscriptionAbilities } from '../../catalog/model-facts.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Transcript, TranscriptSegment } from '../../endpoints/transcriptions/transcript.ts'
-import { fieldName, vendorFieldName } from '../../endpoints/transcriptions/transcription-form.ts'
+import type { Usage } from '../../core/usage.ts'
+import {
+  type Transcript,
+  type TranscriptSegment,
+  transcriptionUsage,
+} from '../../endpoints/transcriptions/transcript.ts'
 import type { AskedFormat, TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
-import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
-import { transcriptionUsage } from '../../endpoints/transcriptions/transcription-usage.ts'
+import {
+  fieldName,
+  type Recording,
+  type TranscriptionRequest,
+  vendorFieldName,
+} from '../../endpoints/transcriptions/transcription-request.ts'
 import type { AudioFormat } from '../../wire/audio/audio-header.ts'
-import { encodeForm } from '../../wire/encode-form.ts'
-import { joinChunks } from '../../wire/join-chunks.ts'
-import type { FormFile, FormPart } from '../../wire/multipart.ts'
+import { joinChunks } from '../../wire/chunks.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
+import { sseData } from '../../wire/sse.ts'
+import { encodeForm, type FormFile, type FormPart } from '../../wire/write-form.ts'
 import type { VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
-import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { isErrorEnvelope, type OperationPath, pathFor } from './openai-chat-dialect.ts'
-import { OpenAITranscriptionStream } from './openai-transcription-stream.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
+import { PassThroughStream } from './stream-parts.ts'
+import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's transcription dialect. */
 export interface OpenAITranscriptionsDialect {
@@ -121,4 +130,79 @@ function segmentsOf(value: unknown): readonly TranscriptSegment[] | undefined {
     segments.push({ start: start as number, end: end as number, text })
   }
   return segments
+}
+
+/** Facts about the call that a streamed transcript needs. */
+export interface TranscriptionStreamOptions {
+  readonly request: Recording
+  /** Whether the caller is billed, so that events must not show the operator's cost. */
+  readonly isBilled?: boolean | undefined
+  /** Reads an error object inside the stream. */
+  readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
+}
+
+/** Maximum event size. The last event contains the whole text. */
+const MAX_TRANSCRIPT_EVENT_BYTES = 16 * 1024 * 1024
+
+/**
+ * Passes a streamed transcript on (OpenAI API, "Transcription events"): its events pass untouched, and only the length of their
+ * text and their usage are read. It is complete after `transcript.text.done`; `[DONE]` is not required.
+ */
+class OpenAITranscriptionStream extends PassThroughStream {
+  usage: Usage | undefined
+  readonly #isBilled: boolean
+  readonly #streamFailure: TranscriptionStreamOptions['streamFailure']
+  /** Excludes the request, which contains the recording. */
+  readonly #recording: Recording
+
+  constructor({ request, isBilled, streamFailure }: TranscriptionStreamOptions) {
+    super(MAX_TRANSCRIPT_EVENT_BYTES)
+    this.#isBilled = isBilled === true
+    this.#streamFailure = streamFailure
+    this.#recording = { audio: request.audio, file: { byteLength: request.file.byteLength } }
+  }
+
+  override get hasTextEnded(): boolean {
+    return this.isComplete
+  }
+
+  protected readEvent(event: EventLines, isRest: boolean): void {
+    if (event.isEndMark) return
+    const data = parseVendorJson(event.text)
+    if (!isJsonObject(data)) {
+      this.failUnreadable(isRest)
+      return
+    }
+    const type = typeof data['type'] === 'string' ? data['type'] : (event.name ?? '')
+    if (event.name === 'error' || type === 'error' || isJsonObject(data['error'])) {
+      this.fail(this.#streamFailure(data))
+    } else if (type === 'transcript.text.delta') this.#count(data['delta'])
+    else if (type === 'transcript.text.segment') this.#count(data['text'])
+    else if (type === 'transcript.text.done') this.#end(data)
+  }
+
+  #end(data: Record<string, unknown>): void {
+    if (this.outputBytesSeen === 0) this.#count(data['text'])
+    this.hasContent = true
+    this.isComplete = true
+    this.usage = transcriptionUsage(data, this.#recording)
+    const { usage } = data
+    if (this.#isBilled && tellsPurchasePrice(usage))
+      this.replaceEvent(Buffer.from(sseData(JSON.stringify({ ...data, usage: withoutPurchasePrice(usage) }))))
+  }
+
+  #count(text: unknown): void {
+    if (typeof text === 'string') this.countContent(Buffer.byteLength(text))
+  }
+}
+
+/** Media types of recordings, for vendors that require them. */
+export const AUDIO_TYPES: Readonly<Record<AudioFormat, string>> = {
+  wav: 'audio/wav',
+  flac: 'audio/flac',
+  mp4: 'audio/mp4',
+  ogg: 'audio/ogg',
+  mp3: 'audio/mpeg',
+  webm: 'audio/webm',
+  mpeg: 'audio/mpeg',
 }

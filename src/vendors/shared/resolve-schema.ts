@@ -1,5 +1,5 @@
+import type { WorkBudget } from '../../core/calls-in-flight.ts'
 import { isJsonObject } from '../../core/json.ts'
-import type { WorkBudget } from '../../core/work-budget.ts'
 
 /** A JSON Schema as a caller wrote it. */
 export type JsonSchema = Record<string, unknown>

@@ -1,8 +1,9 @@
 import { GatewayError } from '../../core/errors.ts'
-import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { INLINE_MODERATION, refuseLostBlocking } from '../../endpoints/inline-moderation.ts'
-import { changesNothing } from '../../endpoints/neutral-values.ts'
-import type { ChatField } from './chat-fields.ts'
+import { type CacheMark, cacheMarkOf } from '../../endpoints/cache-marks.ts'
+import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { INLINE_MODERATION, refuseLostBlocking } from '../../endpoints/moderations/moderations-endpoint.ts'
+import { changesNothing } from '../../endpoints/operation.ts'
+import type { ChatField } from './openai-chat-dialect.ts'
 
 /** Fields that current SDKs send in addition to those known by name. */
 type ExtraField =
@@ -67,4 +68,50 @@ export function fieldCheck(table: TranslationTable): FieldCheck {
       }
     }
   }
+}
+
+/**
+ * Reports the marks of a chat that are not sent to a vendor.
+ * @param isCarried Whether a mark of a message is sent. By default, no mark is. Marks of tools never are.
+ */
+export function reportLostMarks(
+  { messages, tools }: ChatRequest,
+  report: (field: string) => void,
+  isCarried?: (mark: CacheMark, message: ChatMessage) => boolean,
+): void {
+  for (const message of messages) {
+    if (!Array.isArray(message.content)) continue
+    for (const part of message.content) {
+      const mark = cacheMarkOf(part)
+      if (mark !== undefined && isCarried?.(mark, message) !== true) report(mark.field)
+    }
+  }
+  for (const tool of tools ?? []) {
+    const mark = cacheMarkOf(tool)
+    if (mark !== undefined) report(mark.field)
+  }
+}
+
+/** A request that a vendor gets which does not moderate. */
+export interface UnmoderatedRequest<Request> {
+  /** The same object unless the caller requests moderation. */
+  readonly request: Request
+  /** The dropped field, if it requests scores. */
+  readonly dropped: readonly string[]
+}
+
+const NOTHING: readonly string[] = []
+const DROPPED: readonly string[] = [INLINE_MODERATION]
+
+/**
+ * Leaves the field `moderation` out, which servers of the dialect other than OpenAI's own would ignore.
+ * @throws GatewayError `unsupported_parameter` for a request that wants to be blocked.
+ */
+export function withoutModeration<Request extends Readonly<Record<string, unknown>>>(
+  request: Request,
+): UnmoderatedRequest<Request> {
+  const { [INLINE_MODERATION]: moderation, ...rest } = request
+  if (moderation === undefined) return { request, dropped: NOTHING }
+  refuseLostBlocking(moderation)
+  return { request: rest as unknown as Request, dropped: moderation === null ? NOTHING : DROPPED }
 }

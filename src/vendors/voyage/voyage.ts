@@ -1,19 +1,18 @@
 import type { MemberNames } from '../../core/known-members.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
-import type { FieldRules } from '../shared/field-rules.ts'
-import { keyPool } from '../shared/key-pool.ts'
+import type { FieldRules } from '../shared/openai-chat-dialect.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
-import { vendorAddress } from '../shared/vendor-address.ts'
-import { checkVendorOptions } from '../shared/vendor-options.ts'
+import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
+import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
   type ConnectionOptions,
+  type RerankOperation,
   type UnlistedModelOptions,
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
-import { voyageRerank } from './rerank.ts'
 
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
@@ -123,4 +122,24 @@ function originOf(apiKeys: readonly string[]): string {
     )
   }
   return atlasKeys > 0 ? ATLAS_ORIGIN : VOYAGE_ORIGIN
+}
+
+// Voyage, reranker reference: the most documents of one call, and the most tokens, by the age of the model.
+const MAX_DOCUMENTS = 1000
+const MAX_TOKENS = 600_000
+const OLD_MODELS = /^rerank-(?:lite-)?1$/
+const OLD_MAX_TOKENS = 300_000
+
+/** Reranking at Voyage (Voyage, reranker reference). It is billed by the tokens of the query for each document, and of all documents. */
+function voyageRerank(path: string): RerankOperation {
+  const fields: RerankFields = { path, topN: 'top_k', taken: new Set(['truncation']) }
+  return {
+    limits: (upstream) => ({
+      maxDocuments: MAX_DOCUMENTS,
+      maxTokens: OLD_MODELS.test(upstream) ? OLD_MAX_TOKENS : MAX_TOKENS,
+      isPointwise: true,
+    }),
+    toWire: (call, input) => rerankWire(call, input, fields),
+    fromWire: (answer) => readRanking(answer, { results: 'data' }),
+  }
 }

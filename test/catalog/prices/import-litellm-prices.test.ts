@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
-import { importLitellmPrices } from '../../../src/catalog/prices/import-litellm-prices.ts'
+import { importLitellmPrices } from '../../../src/catalog/prices/price-import.ts'
 import { charge, definePrices } from '../../../src/catalog/prices/prices.ts'
 import type { Usage } from '../../../src/core/usage.ts'
 

@@ -1,7 +1,6 @@
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { Ledger } from '../../../src/stores/ledger.ts'
-import { memoryConcurrencyLimiter } from '../../../src/stores/memory/memory-concurrency-limiter.ts'
-import { memoryRateLimiter } from '../../../src/stores/memory/memory-rate-limiter.ts'
+import { memoryConcurrencyLimiter, memoryRateLimiter } from '../../../src/stores/memory/memory-limiters.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../../../src/stores/rate-limiter.ts'
 import type { Resolution } from '../../../src/stores/resolution.ts'

@@ -1,7 +1,7 @@
 import { charge, definePrices, type PriceFile } from '../../../src/catalog/prices/prices.ts'
 import type { GatewayEvent } from '../../../src/core/events.ts'
 import type { Usage } from '../../../src/core/usage.ts'
-import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import type { AnyHook, HookCall } from '../../../src/hooks/hook.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'

@@ -1,4 +1,4 @@
-import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { startBillingVendor } from './billing-vendor.ts'
 import { ask, isKeyed, postExit, submitExit } from './exit-calls.ts'
 import { formOf } from './exit-forms.ts'

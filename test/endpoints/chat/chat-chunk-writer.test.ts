@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ChatChunkWriter } from '../../../src/endpoints/chat/chat-chunk-writer.ts'
 import type { FinishReason } from '../../../src/endpoints/chat/chat-completion.ts'
+import { ChatChunkWriter } from '../../../src/endpoints/chat/chat-operation.ts'
 import { sseReader } from '../../../src/wire/sse.ts'
 
 interface Delta {

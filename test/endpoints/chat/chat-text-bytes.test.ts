@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { messageTextBytes } from '../../../src/endpoints/chat/chat-text-bytes.ts'
+import { messageTextBytes } from '../../../src/endpoints/chat/chat-operation.ts'
 
 test.each([
   ['content and refusal', { content: 'héllo', refusal: 'no' }, 8],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createEmbeddingsOperation } from '../../../src/endpoints/embeddings/embeddings-operation.ts'
+import { createEmbeddingsOperation } from '../../../src/endpoints/embeddings/embeddings-endpoint.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 import { amazonBedrock } from '../../../src/vendors/amazon-bedrock/amazon-bedrock.ts'
 import { callFromRequest } from '../../vendors/shared/vendor-call.ts'

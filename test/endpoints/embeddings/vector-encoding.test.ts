@@ -5,7 +5,7 @@ import {
   encodeVector,
   shapeVector,
   truncateVector,
-} from '../../../src/endpoints/embeddings/vector-encoding.ts'
+} from '../../../src/endpoints/embeddings/embeddings-endpoint.ts'
 
 const floats = fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 50 })
 

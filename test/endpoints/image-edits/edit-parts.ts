@@ -1,5 +1,5 @@
-import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-picture.ts'
-import type { FormField, FormFile } from '../../../src/wire/multipart.ts'
+import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-image.ts'
+import type { FormField, FormFile } from '../../../src/wire/write-form.ts'
 
 /** Returns a text field of a form. */
 export function fieldPart(name: string, value: string): FormField {

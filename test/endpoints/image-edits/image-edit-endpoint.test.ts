@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { CatalogModel } from '../../../src/catalog/model.ts'
 import { imageEditEndpoint as endpoint } from '../../../src/endpoints/image-edits/image-edit-endpoint.ts'
-import { drawPicture } from '../../../src/testing/sandbox/files/draw-picture.ts'
-import type { Form } from '../../../src/wire/multipart.ts'
+import { drawPicture } from '../../../src/testing/sandbox/files/draw-image.ts'
+import type { Form } from '../../../src/wire/write-form.ts'
 import { builtIn, hostRow, refusal } from '../images/openai-image-facts.ts'
 import { claimedPng, fieldPart, filePart, picturePart } from './edit-parts.ts'
 

@@ -3,8 +3,8 @@ import { defineModel } from '../../../src/catalog/model.ts'
 import type { ModelFacts } from '../../../src/catalog/model-facts.ts'
 import { GEMINI_IMAGE_MODELS } from '../../../src/catalog/models/gemini-models.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
-import { interactionErrors } from '../../../src/endpoints/images/image-errors.ts'
-import { interactionImageEndpoint as endpoint } from '../../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
+import { interactionErrors } from '../../../src/endpoints/images/image-operation.ts'
+import { interactionImageEndpoint as endpoint } from '../../../src/endpoints/images/images-endpoint.ts'
 
 const FLASH = rowOf('gmn-3.1-flash-image-preview')
 const PRO = rowOf('gmn-3-pro-image-preview')

@@ -3,8 +3,8 @@ import { defineModel } from '../../../src/catalog/model.ts'
 import type { ModelFacts } from '../../../src/catalog/model-facts.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../../src/catalog/models/dashscope-models.ts'
 import type { GatewayError } from '../../../src/core/errors.ts'
-import { multimodalErrors } from '../../../src/endpoints/images/image-errors.ts'
-import { multimodalImageEndpoint as endpoint } from '../../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
+import { multimodalErrors } from '../../../src/endpoints/images/image-operation.ts'
+import { multimodalImageEndpoint as endpoint } from '../../../src/endpoints/images/images-endpoint.ts'
 import { errorBody } from '../../support/error-body.ts'
 
 const BUILT_IN = DASHSCOPE_IMAGE_MODELS.map(defineModel)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { GatewayError } from '../../../src/core/errors.ts'
 import { openaiErrors } from '../../../src/endpoints/error-dialect.ts'
-import { openaiImageEndpoint as endpoint } from '../../../src/endpoints/images/openai/openai-image-endpoint.ts'
+import { openaiImageEndpoint as endpoint } from '../../../src/endpoints/images/images-endpoint.ts'
 import { builtIn, hostRow, refusal } from './openai-image-facts.ts'
 
 const model = builtIn('gp-image-2')

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { carriedSignature } from '../../../src/endpoints/messages/carried-state.ts'
+import { carriedSignature } from '../../../src/endpoints/messages/messages-request.ts'
 import { extra, HELLO, messagesOf, PNG, PNG_PART, translate } from './translated-messages.ts'
 
 test('a plain request keeps its fields, and gets no others', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseCallerJson } from '../../../src/core/json.ts'
 import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../../../src/endpoints/chat/chat-completion.ts'
-import { carriedSignature } from '../../../src/endpoints/messages/carried-state.ts'
 import { type Message, messageFromCompletion } from '../../../src/endpoints/messages/message-from-completion.ts'
+import { carriedSignature } from '../../../src/endpoints/messages/messages-request.ts'
 
 function messageOf(
   answer: Partial<ChatAnswerMessage>,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { rerankEstimate, searchUnits } from '../../../src/endpoints/rerank/rerank-usage.ts'
+import { rerankEstimate, searchUnits } from '../../../src/endpoints/rerank/rerank-endpoint.ts'
 
 const LONG = 'x'.repeat(1_600)
 

@@ -1,12 +1,14 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import type { SpeechDecoder, TakeSamples } from '../../../src/endpoints/speech/speech-decoder.ts'
-import { PLAIN_ENVELOPE } from '../../../src/endpoints/speech/speech-envelope.ts'
-import { SpeechStream } from '../../../src/endpoints/speech/speech-stream.ts'
+import {
+  PLAIN_ENVELOPE,
+  type SpeechDecoder,
+  SpeechStream,
+  type TakeSamples,
+} from '../../../src/endpoints/speech/speech-endpoint.ts'
 import type { IncrementalEncoder } from '../../../src/endpoints/stream-transform.ts'
 import { drawSound } from '../../../src/testing/sandbox/files/stored-files.ts'
-import { mp3Encoder } from '../../../src/wire/mp3-encoder.ts'
-import { WavEncoder } from '../../../src/wire/wav-encoder.ts'
+import { mp3Encoder, WavEncoder } from '../../../src/wire/audio/encoders.ts'
 
 const RATE = 24_000
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { splitSpeechText } from '../../../src/endpoints/speech/split-speech-text.ts'
+import { splitSpeechText } from '../../../src/endpoints/speech/speech-endpoint.ts'
 
 test('a text that fits is left as it is, white space included', () => {
   expect(splitSpeechText('  one. two. ', 12)).toEqual(['  one. two. '])

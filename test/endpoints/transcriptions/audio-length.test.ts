@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { audioLength, longestReport } from '../../../src/endpoints/transcriptions/audio-length.ts'
+import { audioLength, longestReport } from '../../../src/endpoints/transcriptions/transcription-request.ts'
 
 const MAX_FILE_BYTES = 25 * 1024 * 1024
 const PER_MINUTE = 0.0045

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { renderTranscript } from '../../../src/endpoints/transcriptions/render-transcript.ts'
+import { renderTranscript } from '../../../src/endpoints/transcriptions/transcription-operation.ts'
 
 function subtitles(text: string): string {
   const transcript = { text, segments: [{ start: 0, end: 1, text }], usage: undefined }

@@ -1,6 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { nodeHandler } from '../../../src/adapters/node.ts'
-import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { type McpHandler, type McpHandlerOptions, mcpHandler } from '../../../src/mcp/index.ts'
 import type { SandboxOptions } from '../../../src/testing/index.ts'
 import type { Mounted } from '../../adapters/support/mounts.ts'

@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../../src/catalog/model.ts'
 import type { PriceFile } from '../../../src/catalog/prices/prices.ts'
-import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { openaiCompatible } from '../../../src/vendors/openai-compatible/openai-compatible.ts'
 import type { Vendor } from '../../../src/vendors/vendor.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { memoryCache } from '../../../src/stores/memory/memory-cache.ts'
-import { describeResponseCache } from '../../../src/testing/contracts/response-cache-contract.ts'
+import { describeResponseCache } from '../../../src/testing/contracts/limiter-contracts.ts'
 
 const NOW_MS = 1_750_000_000_000
 const MEBIBYTE = 1024 * 1024

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { IdempotencyClaim, StoredAnswer } from '../../../src/stores/idempotency-store.ts'
-import { MemoryClaims } from '../../../src/stores/memory/memory-claims.ts'
+import { MemoryClaims } from '../../../src/stores/memory/memory-cache.ts'
 
 const NOW_MS = 1_000
 

@@ -1,11 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
-import { memoryConcurrencyLimiter } from '../../../src/stores/memory/memory-concurrency-limiter.ts'
-import { memoryRateLimiter } from '../../../src/stores/memory/memory-rate-limiter.ts'
+import { memoryConcurrencyLimiter, memoryRateLimiter } from '../../../src/stores/memory/memory-limiters.ts'
 import type { BucketState, RateDecision, RateLimiter } from '../../../src/stores/rate-limiter.ts'
-import {
-  describeConcurrencyLimiter,
-  describeRateLimiter,
-} from '../../../src/testing/contracts/rate-limiter-contract.ts'
+import { describeConcurrencyLimiter, describeRateLimiter } from '../../../src/testing/contracts/limiter-contracts.ts'
 
 const runner = { describe, it, expect }
 const NOW_MS = 1_750_000_000_000

@@ -5,10 +5,12 @@ import { describeBlobStore } from '../../../src/testing/contracts/blob-store-con
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
-import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
-import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
+import {
+  describeInteractionStore,
+  describeResponseStore,
+} from '../../../src/testing/contracts/response-store-contract.ts'
 import { describeSettingStore } from '../../../src/testing/contracts/setting-store-contract.ts'
 import { describeStoredUsage } from '../../../src/testing/contracts/stored-usage-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'

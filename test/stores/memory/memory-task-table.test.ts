@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryTaskTable } from '../../../src/stores/memory/memory-task-table.ts'
 import type { TaskState } from '../../../src/stores/task-store.ts'
-import { exampleTask } from '../../../src/testing/contracts/store-example.ts'
+import { exampleTask } from '../../../src/testing/contracts/contract-runner.ts'
 
 const ACCOUNT = 'account_1'
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { longestOverdue } from '../../../src/stores/memory/map-scans.ts'
+import { longestOverdue } from '../../../src/stores/memory/account-shares.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import type { TaskPage, TaskState } from '../../../src/stores/task-store.ts'
 import type { WebhookDelivery } from '../../../src/stores/webhook-store.ts'
-import { exampleResponse } from '../../../src/testing/contracts/response-store-contract.ts'
 import {
   exampleAnswer,
   exampleClaim,
@@ -11,7 +10,8 @@ import {
   exampleReservation,
   exampleTask,
   fundedLedger,
-} from '../../../src/testing/contracts/store-example.ts'
+} from '../../../src/testing/contracts/contract-runner.ts'
+import { exampleResponse } from '../../../src/testing/contracts/response-store-contract.ts'
 
 const NOW_MS = 1_750_000_000_000
 

@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { PostgresClient, PostgresResult } from '../../../src/stores/postgres/postgres-connection.ts'
-import { postgresConnection } from '../../../src/stores/postgres/postgres-connection.ts'
+import {
+  type PostgresClient,
+  type PostgresResult,
+  postgresConnection,
+} from '../../../src/stores/postgres/postgres-connection.ts'
 
 type Query = (text: string, values?: unknown[]) => Promise<PostgresResult>
 

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
-import { checkStore } from '../../../src/cli/check-stores.ts'
+import { checkStore } from '../../../src/cli/check-command.ts'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import type { ResponseStore } from '../../../src/stores/response-store.ts'

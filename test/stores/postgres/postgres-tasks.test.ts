@@ -8,7 +8,7 @@ import {
   exampleReservation,
   exampleTask,
   fundedLedger,
-} from '../../../src/testing/contracts/store-example.ts'
+} from '../../../src/testing/contracts/contract-runner.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 

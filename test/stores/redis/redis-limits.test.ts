@@ -2,10 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RateLimiter, RateTake } from '../../../src/stores/rate-limiter.ts'
 import { type RedisClient, type RedisLimits, redisLimits } from '../../../src/stores/redis/redis-limits.ts'
-import {
-  describeConcurrencyLimiter,
-  describeRateLimiter,
-} from '../../../src/testing/contracts/rate-limiter-contract.ts'
+import { describeConcurrencyLimiter, describeRateLimiter } from '../../../src/testing/contracts/limiter-contracts.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { type ConnectedClient, REDIS_CLIENTS } from './support/redis-clients.ts'
 import { type ServerClock, serverClock } from './support/server-clock.ts'

@@ -8,7 +8,7 @@ import {
   exampleReservation,
   exampleTask,
   fundedLedger,
-} from '../../../src/testing/contracts/store-example.ts'
+} from '../../../src/testing/contracts/contract-runner.ts'
 
 const NOW_MS = 1_750_000_000_000.25
 

@@ -11,7 +11,7 @@ import {
   exampleReservation,
   exampleTask,
   fundedLedger,
-} from '../../../src/testing/contracts/store-example.ts'
+} from '../../../src/testing/contracts/contract-runner.ts'
 import { defaultEngine } from './support/sqlite-engines.ts'
 import { temporaryPaths } from './support/temporary-folder.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { IdempotencyStore } from '../../../src/stores/idempotency-store.ts'
-import { exampleClaim } from '../../../src/testing/contracts/store-example.ts'
+import { exampleClaim } from '../../../src/testing/contracts/contract-runner.ts'
 
 /** Claims last by the clock of the store: processes whose clocks are 16 minutes slow or fast change nothing about it. */
 export async function expectClaimsByOneClock({ claim }: IdempotencyStore): Promise<void> {

@@ -7,7 +7,7 @@ import {
   exampleKey,
   exampleReservation,
   fundedLedger,
-} from '../../../src/testing/contracts/store-example.ts'
+} from '../../../src/testing/contracts/contract-runner.ts'
 
 const THRESHOLDS = { caps: [50, 80, 100], balance: [50, 80, 100] }
 

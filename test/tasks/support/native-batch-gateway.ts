@@ -1,7 +1,7 @@
 import OpenAI, { toFile } from 'openai'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { type Clock, systemClock, type Timer } from '../../../src/core/clock.ts'
-import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'

@@ -1,6 +1,6 @@
 import type { GatewayEvent } from '../../../src/core/events.ts'
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts'
-import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
+import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import type { TaskRecord } from '../../../src/stores/task-store.ts'

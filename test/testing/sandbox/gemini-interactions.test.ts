@@ -1,11 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { answeredCall } from '../../../src/testing/sandbox/answered-call.ts'
 import { faultQueue } from '../../../src/testing/sandbox/fault.ts'
 import { GEMINI_GENERATE } from '../../../src/testing/sandbox/gemini/gemini-generate.ts'
-import { GEMINI_INTERACTIONS } from '../../../src/testing/sandbox/gemini/gemini-interactions.ts'
-import { GEMINI_INTERACTIONS_ERRORS } from '../../../src/testing/sandbox/gemini/gemini-interactions-checks.ts'
+import {
+  GEMINI_INTERACTIONS,
+  GEMINI_INTERACTIONS_ERRORS,
+} from '../../../src/testing/sandbox/gemini/gemini-interactions.ts'
 import { replyQueue } from '../../../src/testing/sandbox/scripted-reply.ts'
+import { answeredCall } from '../../../src/testing/sandbox/transports.ts'
 import { feed, interactionCall, interactionsOf, relayedText } from '../../vendors/gemini/interaction-call.ts'
 import { eventData, eventsOf, type Json } from './support/running-sandbox.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { fakeClock } from '../../../src/testing/index.ts'
-import { memoryTransport } from '../../../src/testing/sandbox/memory-transport.ts'
+import { memoryTransport } from '../../../src/testing/sandbox/transports.ts'
 import type { TransportRequest } from '../../../src/transport/transport.ts'
 
 test.each<[string, TransportRequest['body'], string]>([

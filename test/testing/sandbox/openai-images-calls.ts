@@ -1,12 +1,11 @@
 import { Buffer } from 'node:buffer'
-import { answeredCall } from '../../../src/testing/sandbox/answered-call.ts'
 import { faultQueue } from '../../../src/testing/sandbox/fault.ts'
-import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-picture.ts'
+import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-image.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from '../../../src/testing/sandbox/openai/openai-images.ts'
 import { replyQueue } from '../../../src/testing/sandbox/scripted-reply.ts'
-import { encodeForm } from '../../../src/wire/encode-form.ts'
+import { answeredCall } from '../../../src/testing/sandbox/transports.ts'
 import { imageHeader } from '../../../src/wire/image-header.ts'
-import type { Form } from '../../../src/wire/multipart.ts'
+import { encodeForm, type Form } from '../../../src/wire/write-form.ts'
 import { eventData, eventsOf, type Json } from './support/running-sandbox.ts'
 
 /** An answer of the stand-in, read to its end. */

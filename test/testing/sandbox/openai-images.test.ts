@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Form } from '../../../src/wire/multipart.ts'
+import type { Form } from '../../../src/wire/write-form.ts'
 import { ask, edit, editJson, generate, pictureFile, pictureIn } from './openai-images-calls.ts'
 
 describe('text to image', () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { crc32, inflateSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { colourBands, drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-picture.ts'
+import { colourBands, drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-image.ts'
 import { imageHeader } from '../../../src/wire/image-header.ts'
 
 const FORMATS: readonly PictureFormat[] = ['png', 'jpeg', 'webp']

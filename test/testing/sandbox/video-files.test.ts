@@ -2,9 +2,8 @@ import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Sandbox, sandboxVendors } from '../../../src/testing/index.ts'
-import { drawVideo } from '../../../src/testing/sandbox/files/draw-video.ts'
-import { H264_PICTURES } from '../../../src/testing/sandbox/files/media-fixtures.ts'
-import { videoLink } from '../../../src/testing/sandbox/files/stored-files.ts'
+import { H264_PICTURES } from '../../../src/testing/sandbox/files/draw-image.ts'
+import { drawVideo, videoLink } from '../../../src/testing/sandbox/files/stored-files.ts'
 
 interface Box {
   readonly type: string

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { blockTextBytes } from '../../../src/vendors/anthropic/block-text-bytes.ts'
+import { blockTextBytes } from '../../../src/vendors/anthropic/messages-operation.ts'
 
 test.each([
   [{ type: 'text_delta', text: 'höre' }, 5],

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { MESSAGES_CHAT_FIELDS as CHAT_FIELDS } from '../../../src/vendors/shared/messages-chat-fields.ts'
+import { MESSAGES_CHAT_FIELDS as CHAT_FIELDS } from '../../../src/vendors/shared/messages-from-chat.ts'
 import { chatCall, chatOperation, type LooseRequest, translated } from './chat-call.ts'
 
 interface RequestFixture {

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ChatMessage, ChatToolCall } from '../../../src/endpoints/chat/chat-request.ts'
-import type { ToolResultBlock, ToolUseBlock } from '../../../src/vendors/shared/messages-content.ts'
-import type { MessagesTurn } from '../../../src/vendors/shared/messages-conversation.ts'
+import type { MessagesTurn, ToolResultBlock, ToolUseBlock } from '../../../src/vendors/shared/messages-conversation.ts'
 import type { MessagesRequest } from '../../../src/vendors/shared/messages-from-chat.ts'
 import { translated, translatedMessages } from './chat-call.ts'
 

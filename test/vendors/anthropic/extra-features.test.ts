@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { extraFeatures } from '../../../src/vendors/anthropic/extra-features.ts'
+import { extraFeatures } from '../../../src/vendors/anthropic/messages-operation.ts'
 
 const SDK = join(import.meta.dirname, '../../../node_modules/@anthropic-ai/sdk/resources/beta/beta.d.ts')
 

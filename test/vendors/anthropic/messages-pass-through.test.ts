@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { messagesStreamError } from '../../../src/vendors/anthropic/error-from.ts'
-import { MessagesPassThrough } from '../../../src/vendors/anthropic/messages-pass-through.ts'
+import { MessagesPassThrough } from '../../../src/vendors/anthropic/messages-operation.ts'
 import { CUTS, type Cut, cutBytes } from '../../support/feed-stream.ts'
 
 const START = `event: message_start

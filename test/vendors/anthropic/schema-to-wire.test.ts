@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { WorkBudget } from '../../../src/core/work-budget.ts'
-import { hasOpenObjects, schemaToWire, withMergedParts } from '../../../src/vendors/shared/messages-schema.ts'
+import { WorkBudget } from '../../../src/core/calls-in-flight.ts'
+import { hasOpenObjects, schemaToWire, withMergedParts } from '../../../src/vendors/shared/messages-tools.ts'
 
 const CLOSED = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const OPEN = { type: 'object', properties: { scores: { type: 'object', additionalProperties: { type: 'number' } } } }

@@ -4,7 +4,7 @@ import {
   normalisedUsage,
   readMessagesUsage,
   usageFrom,
-} from '../../../src/vendors/shared/messages-usage.ts'
+} from '../../../src/vendors/shared/messages-answer.ts'
 
 describe('usage of Anthropic', () => {
   it('counts fresh, written and read input once each', () => {

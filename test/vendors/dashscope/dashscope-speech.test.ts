@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { SpeechDecoder } from '../../../src/endpoints/speech/speech-decoder.ts'
+import type { SpeechDecoder } from '../../../src/endpoints/speech/speech-endpoint.ts'
 import type { SpeechRequest } from '../../../src/endpoints/speech/speech-request.ts'
 import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
-import { wavHeader } from '../../../src/wire/wav-encoder.ts'
+import { wavHeader } from '../../../src/wire/audio/encoders.ts'
 
 const operation = dashscope({ apiKey: 'vendor-key' }).speech!
 

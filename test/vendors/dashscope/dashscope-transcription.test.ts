@@ -5,7 +5,7 @@ import type { CatalogModel } from '../../../src/catalog/model.ts'
 import type { TranscriptionRequest } from '../../../src/endpoints/transcriptions/transcription-request.ts'
 import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
-import type { FormFile } from '../../../src/wire/multipart.ts'
+import type { FormFile } from '../../../src/wire/write-form.ts'
 
 const { transcription } = dashscope({ apiKey: 'vendor-key' })
 const FILE: FormFile = {

@@ -169,7 +169,7 @@ describe('finish reasons', () => {
   })
 
   test('every reason of the official SDK is known by name', () => {
-    const source = ['chat-from-wire', 'error-from']
+    const source = ['chat-from-wire', 'api-request']
       .map((name) => readFileSync(new URL(`../../../src/vendors/gemini/${name}.ts`, import.meta.url), 'utf8'))
       .join('')
     const unknown = Object.values(FinishReason).filter((reason) => !source.includes(`'${reason}'`))

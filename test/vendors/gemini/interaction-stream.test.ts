@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { InteractionStream } from '../../../src/vendors/gemini/interactions/interaction-stream.ts'
+import { InteractionStream } from '../../../src/vendors/gemini/interactions/interaction-answer.ts'
 import { CUTS, cutBytes } from '../../support/feed-stream.ts'
 import { events, FRESH_ID, feed, interactionCall, interactionsOf } from './interaction-call.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { WorkBudget } from '../../../src/core/work-budget.ts'
+import { WorkBudget } from '../../../src/core/calls-in-flight.ts'
 import { parametersToWire, schemaToWire } from '../../../src/vendors/gemini/schema-to-wire.ts'
 
 const convert = (schema: unknown) => schemaToWire(schema, 'tools[0].function.parameters', new WorkBudget())

@@ -5,7 +5,7 @@ import type { CatalogModel } from '../../../src/catalog/model.ts'
 import type { TranscriptionRequest } from '../../../src/endpoints/transcriptions/transcription-request.ts'
 import { gemini, vertex } from '../../../src/vendors/gemini/gemini.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
-import type { FormFile } from '../../../src/wire/multipart.ts'
+import type { FormFile } from '../../../src/wire/write-form.ts'
 
 const { transcription } = gemini({ apiKey: 'vendor-key' })
 const FILE: FormFile = {

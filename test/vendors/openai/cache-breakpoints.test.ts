@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { defineModel } from '../../../src/catalog/model.ts'
 import { createMessagesOperation } from '../../../src/endpoints/messages/messages-operation.ts'
 import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
-import { takesBreakpoints } from '../../../src/vendors/openai/cache-breakpoints.ts'
-import { openai } from '../../../src/vendors/openai/openai.ts'
+import { openai, takesBreakpoints } from '../../../src/vendors/openai/openai.ts'
 import { NOW_MS } from '../shared/vendor-call.ts'
 
 const vendor = openai({ apiKey: 'key-0123456789' })

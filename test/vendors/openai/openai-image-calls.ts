@@ -4,7 +4,7 @@ import { OPENAI_IMAGE_MODELS } from '../../../src/catalog/models/openai-models.t
 import type { ImageEditRequest } from '../../../src/endpoints/image-edits/image-edit-request.ts'
 import type { OpenAIImageRequest } from '../../../src/endpoints/images/openai/openai-image-request.ts'
 import type { VendorCall, WireRequest } from '../../../src/vendors/vendor.ts'
-import type { Form } from '../../../src/wire/multipart.ts'
+import type { Form } from '../../../src/wire/write-form.ts'
 import { NOW_MS } from '../shared/vendor-call.ts'
 
 /** The rows of the catalog, and one of a host that says nothing about its abilities. */

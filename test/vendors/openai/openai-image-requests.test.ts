@@ -4,8 +4,8 @@ import type { ImageEditRequest } from '../../../src/endpoints/image-edits/image-
 import type { OpenAIImageRequest } from '../../../src/endpoints/images/openai/openai-image-request.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
 import { openaiCompatible } from '../../../src/vendors/openai-compatible/openai-compatible.ts'
-import type { FormFile } from '../../../src/wire/multipart.ts'
-import { readForm } from '../../../src/wire/read-form.ts'
+import { readForm } from '../../../src/wire/form.ts'
+import type { FormFile } from '../../../src/wire/write-form.ts'
 import { bodyBytes, formCall, jsonCall } from './openai-image-calls.ts'
 
 const vendor = openai({ apiKey: 'sk-test-0123456789abcdef' })

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
-import type { ModerationRequest } from '../../../src/endpoints/moderations/moderation-request.ts'
+import type { ModerationRequest } from '../../../src/endpoints/moderations/moderations-endpoint.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
 import { callFromRequest, callFromText, textOf } from '../shared/vendor-call.ts'
 

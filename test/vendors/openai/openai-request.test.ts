@@ -6,7 +6,7 @@ import {
   OPENAI_FIELDS,
   OPENAI_REASONING_FIELDS,
   tokenLimitField,
-} from '../../../src/vendors/shared/openai-field-rules.ts'
+} from '../../../src/vendors/shared/openai-chat-dialect.ts'
 import { bodyOf, callFromRequest, callFromText } from '../shared/vendor-call.ts'
 
 const vendor = openai({ apiKey: 'sk-test-0123456789abcdef' })

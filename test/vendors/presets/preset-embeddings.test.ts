@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
-import { createEmbeddingsOperation } from '../../../src/endpoints/embeddings/embeddings-operation.ts'
+import { createEmbeddingsOperation } from '../../../src/endpoints/embeddings/embeddings-endpoint.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 import { openaiCompatible } from '../../../src/vendors/openai-compatible/openai-compatible.ts'
 import { type Preset, presets } from '../../../src/vendors/presets/presets.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bearerHeaders, MAX_KEPT_KEYS } from '../../../src/vendors/shared/bearer-headers.ts'
+import { bearerHeaders, MAX_KEPT_KEYS } from '../../../src/vendors/shared/vendor-options.ts'
 
 test('the headers of a key are made once, and apart for whole answers and streams', () => {
   const whole = bearerHeaders('one', 'application/json')

@@ -7,7 +7,7 @@ import { azureOpenai } from '../../../src/vendors/azure-openai/azure-openai.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
 import { transcriptionAbilities } from '../../../src/vendors/shared/openai-transcriptions.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
-import type { FormFile } from '../../../src/wire/multipart.ts'
+import type { FormFile } from '../../../src/wire/write-form.ts'
 import { CUTS, cutBytes } from '../../support/feed-stream.ts'
 
 const { transcription } = openai({ apiKey: 'vendor-key' })

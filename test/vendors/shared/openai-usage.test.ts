@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openaiUsage } from '../../../src/vendors/shared/openai-usage.ts'
+import { openaiUsage } from '../../../src/vendors/shared/openai-chat-answer.ts'
 
 describe('openaiUsage', () => {
   it('takes prompt tokens as a total that already includes cached and cache-written tokens', () => {

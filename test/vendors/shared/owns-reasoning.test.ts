@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { carriedSignature } from '../../../src/endpoints/messages/carried-state.ts'
 import { MessagesConversation } from '../../../src/endpoints/messages/messages-endpoint.ts'
-import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
+import { carriedSignature, type MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
 import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
-import { carriedReasoning } from '../../../src/vendors/shared/encrypted-reasoning.ts'
+import { carriedReasoning } from '../../../src/vendors/shared/reasoning.ts'
 
 const THINKING = { type: 'thinking', thinking: 'hm', signature: 'c2ln' }
 const CALL = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }

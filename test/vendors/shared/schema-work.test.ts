@@ -4,7 +4,7 @@ import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import { amazonBedrock } from '../../../src/vendors/amazon-bedrock/amazon-bedrock.ts'
 import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../../src/vendors/gemini/gemini.ts'
-import { withTypedBranches } from '../../../src/vendors/shared/typed-branches.ts'
+import { withTypedBranches } from '../../../src/vendors/openai-compatible/preset-fields.ts'
 import { hostileSchemas } from '../../support/hostile-schemas.ts'
 import { callFromRequest } from './vendor-call.ts'
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { defineModel } from '../../../src/catalog/model.ts'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
-import type { ModerationRequest } from '../../../src/endpoints/moderations/moderation-request.ts'
+import type { ModerationRequest } from '../../../src/endpoints/moderations/moderations-endpoint.ts'
 import type { VendorCall, WireAnswer } from '../../../src/vendors/vendor.ts'
 
 /** 2026-11-20T10:00:00Z, the time of all calls in these tests. */

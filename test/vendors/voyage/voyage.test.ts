@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createEmbeddingsOperation } from '../../../src/endpoints/embeddings/embeddings-operation.ts'
+import { createEmbeddingsOperation } from '../../../src/endpoints/embeddings/embeddings-endpoint.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 import { VOYAGE_RULES, voyage } from '../../../src/vendors/voyage/voyage.ts'
 import { bodyOf, callFromRequest, callFromText, fixture, NOW_MS, textOf, wireAnswer } from '../shared/vendor-call.ts'

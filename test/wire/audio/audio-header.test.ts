@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type AudioHeader, audioHeader } from '../../../src/wire/audio/audio-header.ts'
-import { type ByteSource, ChunkedBytes } from '../../../src/wire/audio/byte-source.ts'
+import { type ByteSource, ChunkedBytes } from '../../../src/wire/audio/container-headers.ts'
 import { flacFile, fragmentedMp4File, mp3File, mp4File, opusFile, wavFile, webmFile, withId3 } from './written-files.ts'
 
 const folder = join(import.meta.dirname, 'files')

@@ -1,24 +1,43 @@
-import type { Account as AccountObject, MoneyChange, Session, Spending } from '../answers.ts'
-import { changesOf } from '../api.ts'
-import { money, time } from '../format.ts'
-import { hrefOf } from '../location.ts'
+import { useState } from 'preact/hooks'
+import {
+  type Account as AccountObject,
+  changesOf,
+  download,
+  type Entry,
+  type Hold,
+  type Key,
+  type List,
+  type MadeKey,
+  type MoneyChange,
+  queryOf,
+  type Read,
+  type Session,
+  type Spending,
+  type Statement,
+  textOf,
+  useChange,
+  useData,
+} from '../api.ts'
+import { exactMoney, hrefOf, may, money, time } from '../format.ts'
 import {
   Amount,
+  AmountCell,
+  Badge,
   Card,
   Cards,
   ConfirmButton,
   choices,
   Disclosure,
+  Empty,
   Fault,
   Field,
   Form,
   Loaded,
+  Pager,
+  Section,
+  Table,
   type Values,
 } from '../parts.tsx'
-import { may } from '../session.ts'
-import { type Read, useChange, useData } from '../use-data.ts'
-import { Books } from './books.tsx'
-import { Keys } from './keys.tsx'
 
 /** One account: its money, its settings, its keys and its books. */
 export function Account({ id, session }: { id: string; session: Session }) {
@@ -42,7 +61,7 @@ export function Account({ id, session }: { id: string; session: Session }) {
               <Card name="Balance" value={<Amount of={account.balance} />} />
               <Card name="Held" value={<Amount of={account.held} />} note="by calls in progress" />
               <Card name="Owed" value={<Amount of={account.owed} />} />
-              <Card name="Spent today" value={spentText(spending.data?.spent_day)} note={monthText(spending.data)} />
+              <Card name="Spent today" value={moneyText(spending.data?.spent_day)} note={monthText(spending.data)} />
               <Card name="Cap" value={capText(account)} note={leftText(spending.data)} />
               <Card name="Plan" value={account.plan ?? '–'} note={account.tier} />
               <Card name="Billing" value={account.billing ?? 'as the gateway'} note={limitText(account)} />
@@ -63,7 +82,7 @@ function capText({ spending_cap: cap }: AccountObject): string {
   return cap === null ? 'none' : `${money(cap.amount)} a ${cap.period}`
 }
 
-function spentText(amount: string | undefined): string {
+function moneyText(amount: string | undefined): string {
   return amount === undefined ? '…' : money(amount)
 }
 
@@ -204,4 +223,390 @@ function settingsOf({ name, tier, plan, cap, period, billing, credit_limit }: Va
     spending_cap: cap === undefined ? null : { amount: cap, period },
     ...(mayMoney ? { billing: billing ?? null, credit_limit: credit_limit ?? null } : {}),
   }
+}
+
+interface BooksProps {
+  readonly account: string
+  readonly session: Session
+  onChange(): void
+}
+
+/** Journal, statement and open holds of an account. */
+function Books(props: BooksProps) {
+  return (
+    <>
+      <Journal {...props} />
+      <MonthStatement account={props.account} />
+      <Holds {...props} />
+    </>
+  )
+}
+
+function Journal({ account, session, onChange }: BooksProps) {
+  const path = `accounts/${encodeURIComponent(account)}`
+  const [after, setAfter] = useState<string>()
+  const [fault, setFault] = useState<string>()
+  const journal = useData<List<Entry>>(`${path}/journal${queryOf({ after, limit: 25 })}`)
+  const refund = useChange(() => {
+    journal.reload()
+    onChange()
+  })
+  const csv = (
+    <button
+      type="button"
+      class="small"
+      onClick={() => {
+        setFault(undefined)
+        download(`${path}/journal.csv`, `journal-${account}.csv`).catch((error: unknown) => setFault(textOf(error)))
+      }}
+    >
+      CSV<span class="hidden"> of the journal</span>
+    </button>
+  )
+  return (
+    <Section title="Journal" actions={csv}>
+      <Fault text={fault ?? refund.error} />
+      <Loaded of={journal}>
+        {({ data, next }) =>
+          data.length === 0 ? (
+            <Empty>Nothing was credited or charged yet. Calls need credit first, unless the account is metered.</Empty>
+          ) : (
+            <>
+              <Table name="Journal" head={['time', 'kind', ['amount'], ['owed'], ['left'], 'description', 'action']}>
+                {data.map((entry) => (
+                  <tr key={entry.id}>
+                    <td>{time(entry.created_at_ms)}</td>
+                    <td>{entry.kind}</td>
+                    <td class="number">{exactMoney(entry.amount)}</td>
+                    <td class="number">{exactMoney(entry.owed)}</td>
+                    <td class="number">{entry.balance_after === null ? '–' : exactMoney(entry.balance_after)}</td>
+                    <td>
+                      {entry.kind === 'charge' && entry.hold !== null ? (
+                        <a href={hrefOf(['requests', entry.hold], { ended_at: entry.created_at_ms })}>
+                          {entry.description}
+                        </a>
+                      ) : (
+                        entry.description
+                      )}
+                    </td>
+                    <td>
+                      {entry.kind === 'charge' && may(session, 'money') ? (
+                        <ConfirmButton
+                          label="Refund"
+                          question={`Give what is left of ${money(entry.due ?? entry.amount)} back?`}
+                          onConfirm={() =>
+                            refund.run('POST', 'refunds', { charge: entry.id, reason: 'by the console' })
+                          }
+                        />
+                      ) : null}
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              <Pager after={after} next={next} labels={['Newest', 'Older']} onPage={setAfter} />
+            </>
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
+
+function MonthStatement({ account }: { account: string }) {
+  const [month, setMonth] = useState(new Date().toISOString().slice(0, 7))
+  const statement = useData<Statement>(
+    `accounts/${encodeURIComponent(account)}/statements/${encodeURIComponent(month)}`,
+  )
+  return (
+    <Section title={`Statement of ${month}`}>
+      <Form name="Month" button="Show" onSubmit={(values) => setMonth(values['month'] ?? month)}>
+        <Field name="month" label="Month, UTC" type="month" value={month} isRequired />
+      </Form>
+      <Loaded of={statement}>
+        {({ opening_balance, opening_owed, sums, closing_balance, closing_owed }) => (
+          <Table name={`Statement of ${month}`} head={['kind', ['lines'], ['balance'], ['owed']]}>
+            <tr>
+              <th scope="row">opening</th>
+              <td />
+              <AmountCell of={opening_balance} />
+              <AmountCell of={opening_owed} />
+            </tr>
+            {sums.map((sum) => (
+              <tr key={sum.kind}>
+                <th scope="row">{sum.kind}</th>
+                <td class="number">{sum.lines}</td>
+                <AmountCell of={sum.amount} />
+                <AmountCell of={sum.owed} />
+              </tr>
+            ))}
+            <tr>
+              <th scope="row">closing</th>
+              <td />
+              <AmountCell of={closing_balance} />
+              <AmountCell of={closing_owed} />
+            </tr>
+          </Table>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Holds({ account, session, onChange }: BooksProps) {
+  const holds = useData<List<Hold>>(`holds${queryOf({ account, limit: 100 })}`)
+  const ending = useChange(() => {
+    holds.reload()
+    onChange()
+  })
+  return (
+    <Section title="Open holds">
+      <Fault text={ending.error} />
+      <Loaded of={holds}>
+        {({ data, has_more: hasMore }) =>
+          data.length === 0 ? (
+            <Empty>No call in progress holds money.</Empty>
+          ) : (
+            <>
+              {hasMore ? <p class="note">The oldest {data.length}; there are more.</p> : null}
+              <Table name="Open holds" head={['hold', ['amount'], 'since', 'expires', 'action']}>
+                {data.map((hold) => (
+                  <tr key={hold.id}>
+                    <td>
+                      <code>{hold.id}</code>
+                    </td>
+                    <AmountCell of={hold.amount} />
+                    <td>{time(hold.created_at_ms)}</td>
+                    <td>{time(hold.expires_at_ms)}</td>
+                    <td>
+                      {may(session, 'money') ? (
+                        <ConfirmButton
+                          label="Void"
+                          question="Give it back without a charge?"
+                          onConfirm={() => ending.run('POST', `holds/${encodeURIComponent(hold.id)}/void`)}
+                        />
+                      ) : null}
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            </>
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
+
+interface KeysProps {
+  readonly account: string
+  readonly session: Session
+  /** Spending; `undefined` until it has been read. */
+  readonly spending: Spending | undefined
+  /** Called when a cap was changed. */
+  onChange(): void
+}
+
+/** Keys of an account. */
+function Keys({ account, session, spending, onChange }: KeysProps) {
+  const [after, setAfter] = useState<string>()
+  const keys = useData<List<Key>>(`keys${queryOf({ account, after })}`)
+  const [made, setMade] = useState<MadeKey>()
+  const onMade = (key: MadeKey): void => {
+    setMade(key)
+    keys.reload()
+  }
+  const creation = useChange<MadeKey>(onMade)
+  const rotation = useChange<MadeKey>(onMade)
+  const revocation = useChange<Key>(() => keys.reload())
+  const [limited, setLimited] = useState<Key>()
+  const limiting = useChange<Key>(() => {
+    setLimited(undefined)
+    keys.reload()
+    onChange()
+  })
+  const spent = new Map(spending?.keys.map((key) => [key.key, key]))
+  const mayChange = may(session, 'write')
+  // A key can read the stored data of its account.
+  const mayMake = mayChange && may(session, 'content')
+  return (
+    <Section title="Keys">
+      {made?.key == null ? null : (
+        <p class="made" role="status">
+          The new key <code>{made.key}</code> is shown this once. Copy it now.{' '}
+          <button type="button" class="small" onClick={() => setMade(undefined)}>
+            Done
+          </button>
+        </p>
+      )}
+      {mayMake ? (
+        <Disclosure summary="New key">
+          <Form
+            name="New key"
+            button="Create key"
+            isRunning={creation.isRunning}
+            error={creation.error}
+            made={creation.made}
+            onSubmit={(values) => creation.run('POST', 'keys', keyOf(account, values))}
+          >
+            <Field name="label" label="Label" />
+            <Field name="endpoints" label="Endpoints" hint="chat,embeddings; all when empty" />
+            <Field name="models" label="Models" hint="ids or patterns; all when empty" />
+            <LimitFields />
+          </Form>
+        </Disclosure>
+      ) : null}
+      {limited === undefined ? null : (
+        <Form
+          key={limited.id}
+          name="Limits"
+          button="Save limits"
+          isRunning={limiting.isRunning}
+          error={limiting.error}
+          isEntered
+          onSubmit={(values) =>
+            limiting.run('PATCH', `keys/${encodeURIComponent(limited.id)}`, changedLimits(values, limited))
+          }
+        >
+          <p>
+            Limits of {limited.label === '' ? null : `${limited.label}, `}
+            <code>{limited.id}</code>. An empty field takes the limit away.
+          </p>
+          <LimitFields of={limited} />
+        </Form>
+      )}
+      <Fault text={rotation.error ?? revocation.error} />
+      <Loaded of={keys}>
+        {({ data, next }) =>
+          data.length === 0 ? (
+            <Empty>No keys. {mayMake ? 'Create one above; callers send it as bearer token.' : ''}</Empty>
+          ) : (
+            <>
+              <Table name="Keys" head={['label', 'key', 'scope', 'limits', 'spent', 'created', 'state', 'action']}>
+                {data.map((key) => (
+                  <tr key={key.id}>
+                    <td>{key.label}</td>
+                    <td>
+                      <code>{key.id}</code>
+                    </td>
+                    <td>{scopeText(key)}</td>
+                    <td>{limitsText(key)}</td>
+                    <td>{spentOfCap(key, spent.get(key.id))}</td>
+                    <td>{time(key.created_at_ms)}</td>
+                    <td>
+                      <KeyState of={key} />
+                    </td>
+                    <td>
+                      {mayChange && key.revoked_at_ms === null ? (
+                        <>
+                          <button type="button" class="small" onClick={() => setLimited(key)}>
+                            Limits
+                          </button>{' '}
+                          {mayMake ? (
+                            <ConfirmButton
+                              label="Rotate"
+                              question="Make a new key? This one ends in a day."
+                              onConfirm={() => rotation.run('POST', `keys/${encodeURIComponent(key.id)}/rotate`)}
+                            />
+                          ) : null}{' '}
+                          <ConfirmButton
+                            label="Revoke"
+                            question="End this key for good?"
+                            onConfirm={() => revocation.run('POST', `keys/${encodeURIComponent(key.id)}/revoke`)}
+                          />
+                        </>
+                      ) : null}
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              <Pager after={after} next={next} labels={['Oldest', 'Newer']} onPage={setAfter} />
+            </>
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
+
+function KeyState({ of: { revoked_at_ms, expires_at_ms } }: { of: Key }) {
+  if (revoked_at_ms !== null) return <Badge kind="bad">revoked</Badge>
+  if (expires_at_ms === null) return <Badge kind="good">active</Badge>
+  return expires_at_ms <= Date.now() ? (
+    <Badge kind="bad">expired</Badge>
+  ) : (
+    <Badge kind="warn">until {time(expires_at_ms)}</Badge>
+  )
+}
+
+/** Fields of limits and cap, filled with those of a key. */
+function LimitFields({ of }: { of?: Key }) {
+  const { limits, spending_cap: cap } = of ?? { limits: null, spending_cap: null }
+  const text = (limit: number | null | undefined): string => (limit == null ? '' : String(limit))
+  return (
+    <>
+      <Field name="rpm" label="Requests per minute" type="number" value={text(limits?.requests_per_minute)} />
+      <Field name="tpm" label="Tokens per minute" type="number" value={text(limits?.tokens_per_minute)} />
+      <Field name="concurrency" label="At once" type="number" value={text(limits?.concurrency)} />
+      <Field name="cap" label="Spending cap, dollars" value={cap?.amount ?? ''} />
+      <Field name="period" label="Cap period" value={cap?.period ?? 'month'} options={choices('month', 'day')} />
+    </>
+  )
+}
+
+/** Spending of a key, and its cap if there is one. */
+function spentOfCap({ spending_cap: cap }: Key, spent: Spending['keys'][number] | undefined): string {
+  if (cap === null) return spent === undefined ? '' : `${money(spent.spent_month)} this month`
+  const bound = `${money(cap.amount)} a ${cap.period}`
+  return spent === undefined
+    ? bound
+    : `${money(cap.period === 'day' ? spent.spent_day : spent.spent_month)} of ${bound}`
+}
+
+function scopeText({ endpoints, models }: Key): string {
+  return [...(endpoints ?? []), ...(models ?? [])].join(', ') || 'everything'
+}
+
+function limitsText({ limits }: Key): string {
+  if (limits === null) return ''
+  const texts = [
+    limits.requests_per_minute == null ? '' : `${limits.requests_per_minute} requests/min`,
+    limits.tokens_per_minute == null ? '' : `${limits.tokens_per_minute} tokens/min`,
+    limits.concurrency == null ? '' : `${limits.concurrency} at once`,
+  ]
+  return texts.filter((text) => text !== '').join(', ')
+}
+
+function limitsOf({ rpm, tpm, concurrency }: Values): object | undefined {
+  const limits = {
+    ...(rpm === undefined ? {} : { requests_per_minute: Number(rpm) }),
+    ...(tpm === undefined ? {} : { tokens_per_minute: Number(tpm) }),
+    ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
+  }
+  return Object.keys(limits).length === 0 ? undefined : limits
+}
+
+function capOf({ cap, period }: Values): object | undefined {
+  return cap === undefined ? undefined : { amount: cap, period }
+}
+
+function changedLimits(values: Values, { limits, spending_cap }: Key): object {
+  const given = { limits: limitsOf(values) ?? null, spending_cap: capOf(values) ?? null }
+  const shown = limits === null ? null : Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit != null))
+  return changesOf(given, { limits: shown, spending_cap })
+}
+
+function keyOf(account: string, values: Values): object {
+  const { label, endpoints, models } = values
+  return {
+    account,
+    label,
+    endpoints: namesOf(endpoints),
+    models: namesOf(models),
+    limits: limitsOf(values),
+    spending_cap: capOf(values),
+  }
+}
+
+function namesOf(text: string | undefined): readonly string[] | undefined {
+  return text?.split(',').map((name) => name.trim())
 }

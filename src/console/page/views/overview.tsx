@@ -1,11 +1,7 @@
-import type { List, RequestRow, Usage, UsageRow, VendorList } from '../answers.ts'
-import { queryOf } from '../api.ts'
-import { Chart, type Step } from '../chart.tsx'
-import { count, duration, money, nanoOf, percent, time } from '../format.ts'
-import { hrefOf, type Place } from '../location.ts'
-import { Amount, AmountCell, Badge, Card, Cards, Empty, Loaded, Section, Table } from '../parts.tsx'
-import { useData } from '../use-data.ts'
-import { CatalogAge, circuitKind } from './vendors.tsx'
+import { type List, queryOf, type RequestRow, type Usage, type UsageRow, useData, type VendorList } from '../api.ts'
+import { count, duration, hrefOf, money, nanoOf, type Place, percent, time } from '../format.ts'
+import { Amount, AmountCell, Badge, Card, Cards, Chart, Empty, Loaded, Section, type Step, Table } from '../parts.tsx'
+import { CatalogAge, circuitKind } from './models.tsx'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000

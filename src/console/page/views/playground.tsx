@@ -1,12 +1,17 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Account, List, Model, Session } from '../answers.ts'
-import { ApiError, send } from '../api.ts'
-import { duration, money } from '../format.ts'
-import { hrefOf } from '../location.ts'
+import {
+  type Account,
+  ApiError,
+  type List,
+  type Model,
+  readTexts,
+  type Session,
+  send,
+  textOf,
+  useData,
+} from '../api.ts'
+import { duration, hrefOf, may, money } from '../format.ts'
 import { choices, Empty, Fault, Field, Form, Loaded, Section, type Values } from '../parts.tsx'
-import { may } from '../session.ts'
-import { readTexts } from '../stream.ts'
-import { textOf, useData } from '../use-data.ts'
 
 interface Run {
   readonly text: string

@@ -1,9 +1,6 @@
-import type { List, RequestDetail, RequestRow } from '../answers.ts'
-import { queryOf } from '../api.ts'
-import { count, duration, exactMoney, money, time } from '../format.ts'
-import { hrefOf, type Place } from '../location.ts'
+import { type List, queryOf, type RequestDetail, type RequestRow, useData } from '../api.ts'
+import { count, duration, exactMoney, hrefOf, money, type Place, time } from '../format.ts'
 import { Amount, AmountCell, Badge, Card, Cards, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
-import { useData } from '../use-data.ts'
 
 const FILTERS = [
   'account',

@@ -1,11 +1,7 @@
 import { useState } from 'preact/hooks'
-import type { Delivery, List, Session, Task } from '../answers.ts'
-import { queryOf } from '../api.ts'
-import { time } from '../format.ts'
-import { hrefOf, type Place } from '../location.ts'
+import { type Delivery, type List, queryOf, type Session, type Task, useChange, useData } from '../api.ts'
+import { hrefOf, may, type Place, time } from '../format.ts'
 import { Amount, Badge, choices, Empty, Fault, Field, Form, Loaded, Section, Table } from '../parts.tsx'
-import { may } from '../session.ts'
-import { useChange, useData } from '../use-data.ts'
 
 const KINDS = { completed: 'good', failed: 'bad', cancelled: 'warn', unknown: 'bad' } as const
 const DELIVERY_KINDS = { pending: 'warn', delivered: 'good', failed: 'bad', disabled: 'bad' } as const

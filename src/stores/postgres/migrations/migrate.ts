@@ -1,26 +1,28 @@
 import type { PostgresSession } from '../postgres-connection.ts'
-import { CLAIM_FUNCTIONS } from './claim-functions.ts'
-import { FILE_TABLES, FILE_TYPES } from './file-tables.ts'
-import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
+import { CLAIM_FUNCTIONS, JOURNAL_FUNCTIONS, TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './functions.ts'
 import { ENLARGE_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
-import { RESPONSE_TABLES } from './response-tables.ts'
 import {
   ACCOUNT_PAGES,
   ARREARS,
   AUDIT_TABLE,
   CLAIMANTS,
   EXPIRY_READS,
+  FILE_TABLES,
+  FILE_TYPES,
   JOURNAL_TABLES,
+  LATER_METERS,
+  MODEL_DAYS_TABLE,
   NEWEST_INDEXES,
   PENDING_CLAIMS,
+  RESPONSE_TABLES,
   RETENTION,
   SETTINGS_TABLE,
   SPENDING,
   TABLES,
   TASK_TABLES,
+  USAGE_FUNCTIONS,
+  USAGE_TABLES,
 } from './tables.ts'
-import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
-import { LATER_METERS, MODEL_DAYS_TABLE, USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
 /**
  * Tables, forward only: index n − 1 has the statements of version n, and released statements are never changed. A change of

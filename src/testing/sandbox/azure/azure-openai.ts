@@ -1,8 +1,6 @@
 import { chatTurn } from '../model/chat-turn.ts'
-import { OPENAI_ERRORS, openaiInvalid } from '../openai/openai-errors.ts'
-import { checkEffort } from '../openai/openai-models.ts'
-import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
-import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
+import { checkEffort, OPENAI_ERRORS, openaiInvalid } from '../openai/openai-models.ts'
+import { type ChatDialect, chatAnswer, checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat.ts'
 import { asObject, asText, type Fields } from '../request-fields.ts'
 import { checkApiKey, jsonReply, RefusedCall, type SandboxOperation, type SandboxReply } from '../sandbox-operation.ts'
 

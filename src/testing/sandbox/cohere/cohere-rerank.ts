@@ -1,4 +1,4 @@
-import { rankedTexts, ranking, rankingPromptText, rankingTokens } from '../model/ranking.ts'
+import { rankedTexts, ranking, rankingPromptText, rankingTokens } from '../model/embedding.ts'
 import { asNumber, asObject, asText, isGiven } from '../request-fields.ts'
 import { checkBearer, jsonReply, RefusedCall, type SandboxOperation, type VendorErrors } from '../sandbox-operation.ts'
 

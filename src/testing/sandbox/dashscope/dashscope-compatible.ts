@@ -1,7 +1,15 @@
+import type { BatchRun, BatchTimes } from '../batches/vendor-batches.ts'
 import { chatTurn } from '../model/chat-turn.ts'
 import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../model/embedding.ts'
-import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
-import { checkChatRequest, checkRanges, type NumberRanges, readChatPrompt } from '../openai-dialect/chat-request.ts'
+import { batchOperations } from '../openai-dialect/batch-operations.ts'
+import {
+  type ChatDialect,
+  chatAnswer,
+  checkChatRequest,
+  checkRanges,
+  type NumberRanges,
+  readChatPrompt,
+} from '../openai-dialect/chat.ts'
 import {
   asList,
   asNumber,
@@ -174,4 +182,34 @@ function checkedTexts(input: unknown): readonly string[] {
 function refuseInput(message: string): never {
   const text = `<400> InternalError.Algo.InvalidParameter: ${message}`
   throw new RefusedCall(dashscopeInvalid(text, null, 'InvalidParameter'))
+}
+
+const HOUR_MS = 60 * 60 * 1000
+
+/** DashScope: `/compatible-mode/v1/files` and `…/batches`, with those of one sandbox (Model Studio, "OpenAI compatible - Batch"). */
+export function dashscopeBatches(run: BatchRun, times: BatchTimes): SandboxOperation[] {
+  return batchOperations(
+    {
+      vendor: 'dashscope',
+      basePath: '/compatible-mode/v1',
+      urlPrefix: '/compatible-mode',
+      errors: DASHSCOPE_ERRORS,
+      headers: DASHSCOPE_HEADERS,
+      invalid: dashscopeInvalid,
+      fileIdPrefix: 'file-batch-',
+      endpoints: ['/v1/chat/completions', '/v1/embeddings'],
+      windowMs,
+      maxRequests: 50_000,
+      maxFileBytes: 500 * 1024 * 1024,
+    },
+    run,
+    times,
+  )
+}
+
+/** 24 to 336 hours, as `24h` or `14d`. */
+function windowMs(window: unknown): number | undefined {
+  const [, digits, unit] = /^(\d{1,3})([hd])$/.exec(String(window)) ?? []
+  const hours = Number(digits) * (unit === 'd' ? 24 : 1)
+  return hours >= 24 && hours <= 336 ? hours * HOUR_MS : undefined
 }

@@ -1,6 +1,17 @@
 import type { ChatPrompt, PromptTool } from '../model/chat-turn.ts'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
-import { field, refuseGemini, signsThoughts } from './gemini-errors.ts'
+import {
+  asList,
+  asNumber,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  inRange,
+  isGiven,
+  names,
+  rule,
+} from '../request-fields.ts'
+import { checkKnownFields, field, refuseGemini, signsThoughts } from './gemini-errors.ts'
 
 const DATA_FIELDS = [
   'text',
@@ -191,4 +202,164 @@ export function thoughtSignature(id: string): string {
 export function isThoughtSignature(value: unknown): boolean {
   if (typeof value !== 'string') return false
   return PLACEHOLDERS.includes(value) || Buffer.from(value, 'base64').toString('utf8').startsWith(MARK)
+}
+
+const REQUEST_FIELDS = names(
+  'contents systemInstruction tools toolConfig safetySettings generationConfig cachedContent model labels serviceTier',
+)
+const CONFIG_FIELDS = names(`
+  stopSequences responseMimeType responseSchema responseJsonSchema responseModalities candidateCount maxOutputTokens
+  temperature topP topK seed presencePenalty frequencyPenalty responseLogprobs logprobs speechConfig thinkingConfig
+  imageConfig mediaResolution
+`)
+const LEVELS = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']
+const MODES = ['AUTO', 'NONE', 'ANY', 'VALIDATED']
+const MAX_STOP_SEQUENCES = 5
+
+const CONFIG = '* GenerateContentRequest.generation_config'
+const CONFIG_RULES: readonly FieldRule[] = [
+  rule('candidateCount', inRange(1, 1), 'Multiple candidates is not enabled for this model'),
+  rule('temperature', inRange(0, 2), `${CONFIG}.temperature: temperature must be in the range [0.0, 2.0].`),
+  rule(
+    'maxOutputTokens',
+    inRange(1, Number.POSITIVE_INFINITY),
+    `${CONFIG}.max_output_tokens: max_output_tokens must be positive.`,
+  ),
+  rule(
+    'stopSequences',
+    (value) => asList(value).length <= MAX_STOP_SEQUENCES,
+    `The number of stop sequences must not exceed ${MAX_STOP_SEQUENCES}.`,
+  ),
+]
+
+/** Checks everything except contents. */
+export function checkGeminiConfig(request: unknown, model: string): void {
+  checkKnownFields(asObject(request), REQUEST_FIELDS, '')
+  checkTools(request)
+  const config = asObject(field(request, 'generationConfig'))
+  checkKnownFields(config, CONFIG_FIELDS, 'generation_config')
+  for (const name of ['presencePenalty', 'frequencyPenalty']) {
+    if ((asNumber(field(config, name)) ?? 0) !== 0) refuseGemini(`Penalty is not enabled for this model: ${model}`)
+  }
+  const given = Object.fromEntries(CONFIG_RULES.map((row) => [row.field, field(config, row.field)]))
+  checkFields(given, CONFIG_RULES, refuseGemini)
+  checkThinking(field(config, 'thinkingConfig'), model)
+  checkResponseSchema(config)
+  const offersFunctions = asList(field(request, 'tools')).some((tool) => isGiven(field(tool, 'functionDeclarations')))
+  if (offersFunctions && asText(field(config, 'responseMimeType')) === 'application/json' && !signsThoughts(model))
+    refuseGemini("Function calling with a response mime type: 'application/json' is unsupported")
+}
+
+function checkTools(request: unknown): void {
+  const declared = new Set<string>()
+  asList(field(request, 'tools')).forEach((tool, position) => {
+    const declarations = field(tool, 'functionDeclarations')
+    if (!Array.isArray(declarations)) return
+    if (declarations.length === 0) {
+      refuseGemini(
+        `* GenerateContentRequest.tools[${position}].function_declarations: at least one function declaration is required.`,
+      )
+    }
+    declarations.forEach((declaration: unknown, index) => {
+      const place = `tools[${position}].function_declarations[${index}]`
+      const name = asText(asObject(declaration)['name'])
+      if (!/^[a-zA-Z_][\w.:-]{0,63}$/.test(name)) {
+        refuseGemini(
+          `* GenerateContentRequest.${place}.name: Invalid function name. Must start with a letter or an underscore.`,
+        )
+      }
+      if (declared.has(name)) refuseGemini(`Duplicate function declaration found: ${name}`)
+      declared.add(name)
+      const parameters = field(declaration, 'parameters')
+      if (isGiven(parameters) && isGiven(field(declaration, 'parametersJsonSchema'))) {
+        refuseGemini(`* GenerateContentRequest.${place}: parameters and parameters_json_schema must not both be set.`)
+      }
+      if (isGiven(parameters)) checkGeminiSchema(asObject(parameters), `${place}.parameters`)
+    })
+  })
+  const calling = field(field(request, 'toolConfig'), 'functionCallingConfig')
+  const mode = asText(field(calling, 'mode'))
+  if (mode !== '' && !MODES.includes(mode))
+    refuseGemini(`Invalid value at 'tool_config.function_calling_config.mode', "${mode}"`)
+  const allowed = asList(field(calling, 'allowedFunctionNames'))
+  if (allowed.length > 0 && mode !== 'ANY' && mode !== 'VALIDATED') {
+    refuseGemini('Function calling config is set without mode ANY or VALIDATED, allowed_function_names must be empty.')
+  }
+  const unknown = allowed.find((name) => !declared.has(asText(name)))
+  if (unknown !== undefined)
+    refuseGemini(`allowed_function_names contains a function that is not declared: ${asText(unknown)}`)
+}
+
+function checkThinking(thinking: unknown, model: string): void {
+  if (!isGiven(thinking)) return
+  const level = field(thinking, 'thinkingLevel')
+  const budget = asNumber(field(thinking, 'thinkingBudget'))
+  if (isGiven(level)) {
+    if (!signsThoughts(model)) refuseGemini('Thinking level is not supported for this model.')
+    if (budget !== undefined) refuseGemini('You can only set only one of thinking budget and thinking level.')
+    const name = asText(level).toUpperCase()
+    if (!LEVELS.includes(name))
+      refuseGemini(`Invalid value at 'generation_config.thinking_config.thinking_level', "${asText(level)}"`)
+    if (name === 'MINIMAL' && !takesMinimalThinking(model)) {
+      refuseGemini('Thinking level MINIMAL is not supported for this model. Please retry with other thinking level.')
+    }
+  }
+  if (budget === 0 && /-pro/.test(model)) refuseGemini('Budget 0 is invalid. This model only works in thinking mode.')
+}
+
+/** Neither pro models nor flash from 3.7 on support it, but flash-lite does. */
+function takesMinimalThinking(model: string): boolean {
+  const version = Number(/^gemini-(\d+(?:\.\d+)?)/.exec(model)?.[1] ?? 0)
+  if (/-pro/.test(model)) return false
+  return version < 3.7 || /-lite/.test(model)
+}
+
+function checkResponseSchema(config: unknown): void {
+  const schema = field(config, 'responseSchema')
+  const jsonSchema = field(config, 'responseJsonSchema')
+  if (isGiven(schema) && isGiven(jsonSchema))
+    refuseGemini('Only one of response_schema and response_json_schema may be set.')
+  if ((isGiven(schema) || isGiven(jsonSchema)) && field(config, 'responseMimeType') !== 'application/json') {
+    refuseGemini(
+      '* GenerateContentRequest.generation_config.response_mime_type: must be application/json when a response schema is set.',
+    )
+  }
+  if (isGiven(schema)) checkGeminiSchema(asObject(schema), 'generation_config.response_schema')
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+// Google's `Schema`: a part of OpenAPI 3.0. JSON Schema's other keywords are unknown names.
+const KEYWORDS = names(`
+  type format title description nullable enum maxItems minItems properties required minProperties maxProperties
+  minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum
+`)
+const TYPES = ['STRING', 'NUMBER', 'INTEGER', 'BOOLEAN', 'ARRAY', 'OBJECT', 'NULL']
+
+/** Rejects a schema outside of Google's subset of OpenAPI. `place` is the path for the error text. */
+export function checkGeminiSchema(schema: Json, place: string): void {
+  checkKnownFields(schema, KEYWORDS, place)
+  const { type } = schema
+  if (Array.isArray(type)) {
+    refuseGemini(
+      `Invalid JSON payload received. Unknown name "type" at '${place}': Proto field is not repeating, cannot start list.`,
+    )
+  }
+  if (type !== undefined && !TYPES.includes(String(type).toUpperCase())) {
+    refuseGemini(
+      `Invalid value at '${place}.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), "${String(type)}"`,
+    )
+  }
+  if (asList(schema['enum']).some((value) => typeof value !== 'string')) {
+    refuseGemini(`Invalid value at '${place}.enum[0]' (TYPE_STRING)`)
+  }
+  Object.values(asObject(schema['properties'])).forEach((property, position) => {
+    checkGeminiSchema(asObject(property), `${place}.properties[${position}].value`)
+  })
+  if (schema['items'] !== undefined) checkGeminiSchema(asObject(schema['items']), `${place}.items`)
+  asList(schema['anyOf']).forEach((part, position) => {
+    checkGeminiSchema(asObject(part), `${place}.any_of[${position}]`)
+  })
+  if (String(type).toUpperCase() === 'ARRAY' && schema['items'] === undefined)
+    refuseGemini(`* ${place}.items: missing field.`)
 }

@@ -8,8 +8,7 @@ import {
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { checkGeminiConfig } from './gemini-config-checks.ts'
-import { checkGeminiContents, readContentsPrompt, thoughtSignature } from './gemini-contents.ts'
+import { checkGeminiConfig, checkGeminiContents, readContentsPrompt, thoughtSignature } from './gemini-contents.ts'
 import { checkGeminiKey, field, GEMINI_ERRORS, GEMINI_HEADERS, modelMethod, signsThoughts } from './gemini-errors.ts'
 import { asksForPicture, generatedImage } from './gemini-pictures.ts'
 

@@ -1,4 +1,4 @@
-import { drawPicture } from '../files/draw-picture.ts'
+import { drawPicture } from '../files/draw-image.ts'
 import { countTokens } from '../model/chat-turn.ts'
 import { asList, asText } from '../request-fields.ts'
 import type { AnswerContext, SandboxCall } from '../sandbox-operation.ts'

@@ -1,6 +1,9 @@
+import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { asText } from '../request-fields.ts'
-import { countTokens } from './chat-turn.ts'
+import { audioHeader } from '../../../wire/audio/audio-header.ts'
+import { ChunkedBytes } from '../../../wire/audio/container-headers.ts'
+import { asList, asNumber, asText, type Fields } from '../request-fields.ts'
+import { countTokens, type ScriptedTurn } from './chat-turn.ts'
 
 /**
  * The embedding of a text: equal texts have equal vectors. The shorter vector of a text is the truncated longer one, normalised
@@ -73,4 +76,78 @@ export function embeddingData(texts: readonly string[], format: VectorFormat): R
 /** Tokens of all texts: each is counted on its own. */
 export function embeddingTokens(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + countTokens([text]), 0)
+}
+
+/** One document of an answer. */
+export interface Ranked {
+  readonly index: number
+  readonly relevance_score: number
+  readonly document?: { readonly text: string }
+}
+
+/** Returns the texts to rank, or `undefined` unless they are a list of non-empty strings. */
+export function rankedTexts(documents: unknown): readonly string[] | undefined {
+  const texts = asList(documents)
+  return texts.length > 0 && texts.every((text) => typeof text === 'string' && text !== '')
+    ? (texts as readonly string[])
+    : undefined
+}
+
+/** Returns all texts of the request, for fault marks. */
+export function rankingPromptText({ query, documents }: Fields): string {
+  return [query, ...asList(documents)].map(asText).join('\n')
+}
+
+/**
+ * Ranks the documents by the share of the query's words that they contain. Equal scores keep their order. Scores are from 0 to 1.
+ * @param most Maximum number of results, or `undefined` for all.
+ */
+export function ranking(query: string, texts: readonly string[], most: unknown, showsDocuments: boolean): Ranked[] {
+  const words = wordsOf(query)
+  const scored = texts.map((text, index): Ranked => {
+    const held = new Set(wordsOf(text))
+    const share = words.filter((word) => held.has(word)).length / Math.max(1, words.length)
+    const relevance_score = Math.round((0.01 + 0.98 * share) * 10_000) / 10_000
+    return showsDocuments ? { index, relevance_score, document: { text } } : { index, relevance_score }
+  })
+  scored.sort((one, other) => other.relevance_score - one.relevance_score)
+  return scored.slice(0, asNumber(most) ?? texts.length)
+}
+
+/** Returns the tokens that a vendor reads: the query once per document, and the documents. */
+export function rankingTokens(query: string, texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + countTokens([text]), countTokens([query]) * texts.length)
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/\p{L}+/gu) ?? []
+}
+
+/** Transcript of a recording by the stand-ins. */
+export interface HeardRecording {
+  readonly text: string
+  readonly seconds: number
+  /** Segments of the text with their times, up to five seconds each. */
+  readonly segments: readonly { readonly start: number; readonly end: number; readonly text: string }[]
+  /** Tokens of the text, one per word. */
+  readonly tokens: number
+}
+
+const SEGMENT_SECONDS = 5
+
+/** Transcribes a recording: its length, or the text of a script. Returns `undefined` for an invalid recording. */
+export function heardRecording(file: Buffer, script: ScriptedTurn | undefined): HeardRecording | undefined {
+  const header = audioHeader(new ChunkedBytes([file]))
+  if (header === undefined) return undefined
+  const seconds = header.seconds ?? 1
+  const text = script?.text ?? script?.chunks?.join('') ?? `This recording is ${seconds.toFixed(1)} seconds long.`
+  const words = text.split(/(?<=\s)/)
+  const count = Math.max(1, Math.ceil(seconds / SEGMENT_SECONDS))
+  const perSegment = Math.ceil(words.length / count)
+  const segments = Array.from({ length: count }, (_, index) => ({
+    start: index * SEGMENT_SECONDS,
+    end: Math.min(seconds, (index + 1) * SEGMENT_SECONDS),
+    text: words.slice(index * perSegment, (index + 1) * perSegment).join(''),
+  }))
+  return { text, seconds, segments: segments.filter((segment) => segment.text !== ''), tokens: words.length }
 }

@@ -1,17 +1,25 @@
 import { chatTurn } from '../model/chat-turn.ts'
-import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
 import {
+  type ChatDialect,
+  chatAnswer,
   checkChatRequest,
   checkRanges,
   type NumberRanges,
   readChatPrompt,
   tokenLimit,
-} from '../openai-dialect/chat-request.ts'
-import { asList, asObject, asText, isGiven, names } from '../request-fields.ts'
+} from '../openai-dialect/chat.ts'
+import { asList, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
-import { OPENAI_ERRORS, OPENAI_HEADERS, openaiError, openaiInvalid } from './openai-errors.ts'
-import { answerModel, checkEffort, gptVersion, isResponsesOnly } from './openai-models.ts'
-import { checkParameters } from './openai-schemas.ts'
+import {
+  answerModel,
+  checkEffort,
+  gptVersion,
+  isResponsesOnly,
+  OPENAI_ERRORS,
+  OPENAI_HEADERS,
+  openaiError,
+  openaiInvalid,
+} from './openai-models.ts'
 
 const SNAPSHOTS: Readonly<Record<string, string>> = {
   'gpt-4o': '2024-08-06',
@@ -138,4 +146,30 @@ function checkMessageFields(request: Readonly<Record<string, unknown>>): void {
       throw new RefusedCall(openaiInvalid(`Unknown parameter: '${param}'.`, param, 'unknown_parameter'))
     }
   })
+}
+
+/**
+ * Rejects parameters of a function whose objects lack `properties` or whose arrays lack `items`
+ * (https://github.com/spring-projects/spring-ai/issues/4776, https://github.com/sigoden/aichat/pull/1049).
+ */
+export function checkParameters({ name, parameters }: Fields, param: string): void {
+  const fault = isGiven(parameters) ? schemaFault(asObject(parameters), []) : undefined
+  if (fault === undefined) return
+  const message = `Invalid schema for function '${asText(name)}': ${fault}`
+  throw new RefusedCall(openaiInvalid(message, param, 'invalid_function_parameters'))
+}
+
+function schemaFault(schema: Fields, context: readonly string[]): string | undefined {
+  const { type, properties, items } = schema
+  const missing = type === 'object' ? ['properties', properties] : type === 'array' ? ['items', items] : undefined
+  if (missing !== undefined && !isGiven(missing[1]))
+    return `In context=(${context.map((name) => `'${name}'`).join(', ')}), ${type} schema missing ${missing[0]}.`
+  const inner = Object.entries(asObject(properties)).map(([name, one]): [unknown, string[]] => [
+    one,
+    ['properties', name],
+  ])
+  if (isGiven(items)) inner.push([items, ['items']])
+  return inner
+    .map(([one, path]) => schemaFault(asObject(one), [...context, ...path]))
+    .find((fault) => fault !== undefined)
 }

@@ -1,5 +1,13 @@
 import { GEMINI_ERRORS, GEMINI_HEADERS } from '../gemini/gemini-errors.ts'
-import { credentialOf, jsonReply, RefusedCall, type SandboxCall } from '../sandbox-operation.ts'
+import { asNumber, asObject, type Fields } from '../request-fields.ts'
+import {
+  credentialOf,
+  jsonReply,
+  RefusedCall,
+  type SandboxCall,
+  type SandboxOperation,
+  type SandboxReply,
+} from '../sandbox-operation.ts'
 
 const PLACE = String.raw`\/v1(?:beta1)?\/(?:projects\/(?<project>[^/]+)\/locations\/(?<location>[^/]+)\/)?`
 const MODEL = new RegExp(
@@ -40,7 +48,7 @@ export function isOpenChat(path: string): boolean {
 }
 
 /** Prefix of tokens of the stand-in's token endpoint. Their expiry in Unix milliseconds follows. */
-export const TOKEN_PREFIX = 'ya29.sandbox-until-'
+const TOKEN_PREFIX = 'ya29.sandbox-until-'
 
 /**
  * Rejects what Google rejects before it reads the request: no credential, an expired token, a key instead of a token, a missing
@@ -80,4 +88,54 @@ export function checkVertexCall(
 
 function refuse(status: number, message: string): never {
   throw new RefusedCall(GEMINI_ERRORS.status(status, message))
+}
+
+const LIFETIME_SECONDS = 3600
+/** How far a claim may lie in the past or the future of the server. */
+const TOLERANCE_SECONDS = 300
+
+/**
+ * Google's token endpoint, `POST /token`, for the claims of service accounts and for refresh tokens. Tokens last an hour. A claim
+ * dated by a wrong clock, and the refresh token `revoked`, are rejected.
+ */
+export const GOOGLE_TOKENS: SandboxOperation = {
+  vendor: 'vertex',
+  operation: 'token',
+  errors: GEMINI_ERRORS,
+  needsJson: false,
+  matches: ({ method, path }) => method === 'POST' && path === '/token',
+  promptText: () => '',
+  answer(call, { nowMs }) {
+    const form = new URLSearchParams(Buffer.from(call.bytes).toString('utf8'))
+    const refusal = refusalOf(form, nowMs)
+    if (refusal !== undefined) return refusal
+    const token = `${TOKEN_PREFIX}${nowMs + LIFETIME_SECONDS * 1000}`
+    return jsonReply(200, [], { access_token: token, expires_in: LIFETIME_SECONDS - 1, token_type: 'Bearer' })
+  },
+}
+
+function refusalOf(form: URLSearchParams, nowMs: number): SandboxReply | undefined {
+  if (form.get('grant_type') === 'refresh_token')
+    return form.get('refresh_token') === 'revoked' ? refused('Token has been expired or revoked.') : undefined
+  const claims = claimsOf(form.get('assertion') ?? '')
+  const issuedAt = asNumber(claims['iat']) ?? 0
+  if (Math.abs(issuedAt - nowMs / 1000) <= TOLERANCE_SECONDS) return undefined
+  return refused(
+    'Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. Check your iat and exp values in the JWT claim.',
+  )
+}
+
+function refused(description: string): SandboxReply {
+  return jsonReply(400, [], { error: 'invalid_grant', error_description: description })
+}
+
+/** The claims of a signed text, unverified. */
+function claimsOf(assertion: string): Fields {
+  const [, payload = ''] = assertion.split('.')
+  try {
+    return asObject(JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')))
+  } catch {
+    // Missing claims are rejected like those of a wrong time.
+    return {}
+  }
 }

@@ -3,10 +3,10 @@ import type {
   InteractionRequest,
   InteractionResponseFormat,
 } from '../../../endpoints/images/interactions/interaction-request.ts'
-import { unsupportedParameter } from '../../shared/parameter-errors.ts'
+import { unsupportedParameter } from '../../shared/invalid-response.ts'
 import type { VendorCall, WireRequest } from '../../vendor.ts'
 import { apiHeaders, modelId } from '../api-request.ts'
-import { isVendorFile } from '../vendor-files.ts'
+import { isVendorFile } from '../conversation-to-wire.ts'
 
 // Requests answers with steps (Gemini API, "Interactions: breaking changes"). Ignored where that is the only layout.
 const REVISION_HEADER = ['api-revision', '2026-05-20'] as const

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { sizeFor } from '../../../../src/endpoints/videos/video-rendering.ts'
+import { sizeFor } from '../../../../src/endpoints/videos/video-protocol.ts'
 import type { VideoRequest } from '../../../../src/endpoints/videos/video-request.ts'
 import { videoModel } from './video-model.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import pg from 'pg'
 import { postgresStore } from '../../../../src/stores/postgres/postgres-store.ts'
-import { exampleDraft } from '../../../../src/testing/contracts/store-example.ts'
+import { exampleDraft } from '../../../../src/testing/contracts/contract-runner.ts'
 
 /** Job for this process. */
 export interface WorkerJob {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sampleValue } from '../../../../src/testing/sandbox/model/sample-value.ts'
+import { sampleValue } from '../../../../src/testing/sandbox/model/chat-turn.ts'
 
 test.each<[string, Record<string, unknown>, unknown]>([
   [

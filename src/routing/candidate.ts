@@ -1,0 +1,430 @@
+import { createHash } from 'node:crypto'
+import type { CatalogModel } from '../catalog/model.ts'
+import { isYoungerThan } from '../core/clock.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import type { CredentialCache } from './credential-cache.ts'
+
+/**
+ * Classification of a failed call. `failing`: the vendor is at fault. `busy`: it has too many requests for this key. `refused`:
+ * it rejects the operator's key or account. `model-refused`: it rejects the operator's model id. `caller-error`: it works, and
+ * rejects the caller's input. `ignored`: the gateway aborted the call.
+ */
+export type CallOutcome = 'failing' | 'busy' | 'refused' | 'model-refused' | 'caller-error' | 'ignored'
+
+/** Half-open circuits that a call probes: that of its key, that of its model at the key, both, or none. */
+export type Probed = 'key' | 'model' | 'both' | 'none'
+
+/** Constructor arguments of a candidate. */
+export interface CandidateParts {
+  readonly model: CatalogModel
+  readonly vendor: Vendor
+  readonly key: VendorKey
+  readonly load: AdaptiveLimit
+  readonly priority: number
+  readonly weight: number
+  readonly when: Readonly<Record<string, string>> | undefined
+  readonly seed: number
+}
+
+/** A model at a vendor, called with one key, with its circuit and latencies. Lives as long as the gateway. */
+export class RouteCandidate {
+  /** Row of the catalog, with this route's vendor and upstream id. */
+  readonly model: CatalogModel
+  readonly vendor: Vendor
+  readonly apiKey: string
+  /** Credential id of its key. */
+  readonly credentialId: string
+  readonly key: VendorKey
+  readonly load: AdaptiveLimit
+  readonly priority: number
+  readonly weight: number
+  readonly when: Readonly<Record<string, string>> | undefined
+  readonly seed: number
+  /** State of {@link pickSmoothly}. */
+  credit = 0
+  /** Sequence number of its last call. Identifies the least recently used candidate. */
+  lastTurn = 0
+  readonly #wholeLatency = new LatencyAverage()
+  readonly #streamLatency = new LatencyAverage()
+  #circuit: CircuitState = CLOSED
+
+  constructor(parts: CandidateParts) {
+    this.model = parts.model
+    this.vendor = parts.vendor
+    this.apiKey = parts.key.apiKey
+    this.credentialId = parts.key.credentialId
+    this.key = parts.key
+    this.load = parts.load
+    this.priority = parts.priority
+    this.weight = parts.weight
+    this.when = parts.when
+    this.seed = parts.seed
+  }
+
+  /** Circuit of this model at this key, as opposed to the key as a whole. */
+  get circuit(): CircuitState {
+    return this.#circuit
+  }
+
+  /** Returns the more open one of the circuits of the key and of the model at this key. */
+  circuitAt(nowMs: number): Circuit {
+    this.#keepTime(nowMs)
+    const ofKey = circuitOf(this.key.circuit, nowMs)
+    if (ofKey === 'open') return ofKey
+    const ofModel = circuitOf(this.#circuit, nowMs)
+    return ofModel === 'closed' ? ofKey : ofModel
+  }
+
+  /** Returns the expected milliseconds until the answer, or for streams until their first content; 0 if unknown. */
+  expectedMs(isStream: boolean, nowMs: number): number {
+    return (isStream ? this.#streamLatency : this.#wholeLatency).expectedMs(nowMs)
+  }
+
+  /** Starts a call, which may be a probe. It ends with {@link release}, after its outcome was reported. */
+  begin(nowMs: number, turn: number): Probed {
+    this.lastTurn = turn
+    this.load.enter()
+    this.key.inFlight += 1
+    this.#keepTime(nowMs)
+    const isOfModel = circuitOf(this.#circuit, nowMs) === 'half-open'
+    const isOfKey = circuitOf(this.key.circuit, nowMs) === 'half-open'
+    this.#circuit = afterBegin(this.#circuit, nowMs)
+    this.key.circuit = afterBegin(this.key.circuit, nowMs)
+    if (isOfKey) return isOfModel ? 'both' : 'key'
+    return isOfModel ? 'model' : 'none'
+  }
+
+  /** Notes a JSON response and the time since the start of the call. */
+  answered(durationMs: number, nowMs: number): void {
+    this.#wholeLatency.add(durationMs, nowMs)
+    this.key.latency.add(durationMs, nowMs)
+  }
+
+  /** Notes the first content of a stream and the time since the start of the call. */
+  opened(durationMs: number, nowMs: number): void {
+    this.#streamLatency.add(durationMs, nowMs)
+    this.key.latency.add(durationMs, nowMs)
+  }
+
+  /** Notes that the call succeeded. */
+  succeeded(nowMs: number): void {
+    this.load.grow()
+    this.#circuit = afterSuccess(this.#circuit, nowMs)
+    this.key.circuit = afterSuccess(this.key.circuit, nowMs)
+  }
+
+  /**
+   * Notes that the call failed. Vendors count requests per model, and overload usually concerns one model too, so a requested
+   * wait applies to this model at this key. A rejected key is unusable for every model. A call without information about a
+   * circuit allows another probe only if it was the probe.
+   */
+  failed(outcome: CallOutcome, retryAfterMs: number | undefined, nowMs: number, probed: Probed): void {
+    const { key } = this
+    switch (outcome) {
+      case 'failing':
+        this.load.shrink(nowMs)
+        this.#circuit = afterFailure(this.#circuit, nowMs, retryAfterMs)
+        key.circuit = afterFailure(key.circuit, nowMs, undefined)
+        return
+      case 'busy':
+        this.load.shrink(nowMs)
+        this.#circuit = afterBusy(this.#circuit, nowMs, retryAfterMs)
+        break
+      case 'refused':
+        key.circuit = afterRefusal(key.circuit, nowMs, retryAfterMs)
+        break
+      case 'model-refused':
+        this.#circuit = afterModelRefusal(this.#circuit, nowMs, retryAfterMs)
+        break
+      case 'caller-error':
+        this.#circuit = afterSuccess(this.#circuit, nowMs)
+        key.circuit = afterSuccess(key.circuit, nowMs)
+        return
+      case 'ignored':
+        break
+    }
+    if (probed === 'model' || probed === 'both') this.#circuit = afterIgnored(this.#circuit)
+    if (probed === 'key' || probed === 'both') key.circuit = afterIgnored(key.circuit)
+  }
+
+  /** Closes the circuit of this model at this key. */
+  restore(): void {
+    this.#circuit = CLOSED
+  }
+
+  /** Ends the call, including its stream. */
+  release(): void {
+    this.load.release()
+    this.key.inFlight -= 1
+  }
+
+  #keepTime(nowMs: number): void {
+    this.#circuit = atTime(this.#circuit, nowMs)
+    this.key.circuit = atTime(this.key.circuit, nowMs)
+  }
+}
+
+/** Initial limit of a vendor. */
+const INITIAL_CALLS = 100
+const FEWEST_CALLS = 5
+const MOST_CALLS = 10_000
+/** Factor of the limit after overload. */
+const CUT = 0.75
+/** Overload reports within this time count as one. */
+const CUT_INTERVAL_MS = 1_000
+
+/**
+ * Adaptive concurrency of a vendor (additive increase, multiplicative decrease). The limit grows by one for every round of
+ * answers in which half of it was in use, and falls by a quarter on overload. It rejects nothing: a vendor at its limit is
+ * skipped while another one has capacity.
+ */
+export class AdaptiveLimit {
+  #inFlight = 0
+  #limit = INITIAL_CALLS
+  #lastCutMs = Number.NEGATIVE_INFINITY
+
+  /** Calls in progress. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** Concurrent calls that are not known to overload the vendor. */
+  get limit(): number {
+    return Math.floor(this.#limit)
+  }
+
+  get hasRoom(): boolean {
+    return this.#inFlight + 1 <= this.#limit
+  }
+
+  /** Starts a call. */
+  enter(): void {
+    this.#inFlight += 1
+  }
+
+  /** Ends a call. */
+  release(): void {
+    this.#inFlight -= 1
+  }
+
+  /** Notes a successful answer. Called before `release`. */
+  grow(): void {
+    // A limit that is not approached gives no information about the vendor.
+    if (this.#inFlight * 2 >= this.#limit) this.#limit = Math.min(MOST_CALLS, this.#limit + 1 / this.#limit)
+  }
+
+  /** Notes that the vendor reported overload. */
+  shrink(nowMs: number): void {
+    if (isYoungerThan(CUT_INTERVAL_MS, this.#lastCutMs, nowMs)) return
+    this.#lastCutMs = nowMs
+    this.#limit = Math.max(FEWEST_CALLS, this.#limit * CUT)
+  }
+}
+
+/** Key of the operator at a vendor, with its circuit and load. Lives as long as the gateway. */
+export class VendorKey {
+  readonly vendorId: string
+  /** The key; empty if `credentials` provides it. */
+  readonly apiKey: string
+  /** Cache of expiring credentials, or `undefined` for a fixed key that translators write. */
+  readonly credentials: CredentialCache | undefined
+  /** Credential id: name of the key in events and reports, which does not reveal it. */
+  readonly credentialId: string
+  /** Share of the vendor's calls. */
+  readonly weight: number
+  /** Average for reports over JSON responses and first contents of streams. */
+  readonly latency = new LatencyAverage()
+  circuit: CircuitState = CLOSED
+  /** Calls in progress. */
+  inFlight = 0
+
+  /** @param provided Cache of credentials that replaces the key, and the source of its credential id. */
+  constructor(vendorId: string, apiKey: string, weight: number, provided?: ProvidedCredentials) {
+    this.vendorId = vendorId
+    this.apiKey = apiKey
+    this.credentials = provided?.cache
+    this.credentialId = credentialIdOf(vendorId, provided?.slot ?? apiKey)
+    this.weight = weight
+  }
+}
+
+/** Credentials of a slot whose tokens expire. */
+export interface ProvidedCredentials {
+  readonly slot: string
+  readonly cache: CredentialCache
+}
+
+/** Returns the credential id of one of the operator's keys: the vendor's id and 16 hexadecimal digits. Does not reveal the key. */
+export function credentialIdOf(vendorId: string, keyOrSlot: string): string {
+  return `${vendorId}:${createHash('sha256').update(keyOrSlot).digest('hex').slice(0, 16)}`
+}
+
+/** Share of the newest measurement in the average. */
+const NEWEST = 0.2
+/** Samples decay with this half-life, so that a slow candidate is tried again. */
+const HALF_LIFE_MS = 30_000
+
+/** Moving average of the time to an answer. */
+export class LatencyAverage {
+  // Negative before the first sample. Always a number, so that the engine does not allocate one per sample.
+  #averageMs = -1
+  #measuredAtMs = 0
+
+  /** Average in milliseconds; undefined before the first measurement. */
+  get averageMs(): number | undefined {
+    return this.#averageMs < 0 ? undefined : this.#averageMs
+  }
+
+  add(durationMs: number, nowMs: number): void {
+    this.#averageMs = this.#averageMs < 0 ? durationMs : this.#averageMs + NEWEST * (durationMs - this.#averageMs)
+    this.#measuredAtMs = nowMs
+  }
+
+  /** Expected latency now, in milliseconds: the average, decaying towards 0 with age; 0 without samples. */
+  expectedMs(nowMs: number): number {
+    if (this.#averageMs < 0) return 0
+    // If the clock was set back, the age restarts now.
+    if (nowMs < this.#measuredAtMs) this.#measuredAtMs = nowMs
+    return this.#averageMs * 0.5 ** ((nowMs - this.#measuredAtMs) / HALF_LIFE_MS)
+  }
+}
+
+/**
+ * Reason of an open circuit: calls keep failing, the vendor is busy, it rejects the operator's key or account, or the operator
+ * has opened it manually.
+ */
+export type OpenReason = 'failing' | 'busy' | 'refused' | 'operator'
+
+/** Circuit breaker of a vendor key, or of one model of that key. Immutable. */
+export interface CircuitState {
+  /** Failures, and refusals of the model, since the last success. */
+  readonly failures: number
+  /** Number of consecutive openings for the same reason, except when the vendor set the duration. */
+  readonly openings: number
+  /** Unix milliseconds at which its open time was last set. A current time before it shows that the clock was set back. */
+  readonly openedAtMs: number
+  /** End of the open time in Unix milliseconds; 0 if the circuit is closed. */
+  readonly openUntilMs: number
+  readonly reason: OpenReason | undefined
+  /** Whether the single probe of the half-open circuit is in progress. */
+  readonly isProbing: boolean
+}
+
+/** `open`: no calls. `half-open`: the open time has expired, and one call may probe the circuit. */
+export type Circuit = 'closed' | 'half-open' | 'open'
+
+/** Number of consecutive failures that open a circuit. */
+export const FAILURES_TO_OPEN = 5
+/** Duration of the first opening. Each additional opening adds the same duration. */
+const OPEN_STEP_MS = 30_000
+const LONGEST_OPEN_MS = 300_000
+/** Open time if a vendor reports "too many requests" without a time. Doubled each time. */
+const BUSY_STEP_MS = 1_000
+const LONGEST_BUSY_MS = 30_000
+/** Maximum open time that a vendor may request. The circuit is probed after that, so callers need not wait longer either. */
+export const LONGEST_RETRY_AFTER_MS = 60 * 60_000
+
+/** The initial state: closed. */
+export const CLOSED: CircuitState = {
+  failures: 0,
+  openings: 0,
+  openedAtMs: 0,
+  openUntilMs: 0,
+  reason: undefined,
+  isProbing: false,
+}
+
+/** Returns the state of the circuit. During a probe, no other call is allowed. */
+export function circuitOf(state: CircuitState, nowMs: number): Circuit {
+  if (state.openUntilMs === 0) return 'closed'
+  return nowMs < state.openUntilMs || state.isProbing ? 'open' : 'half-open'
+}
+
+/** Adjusts a circuit to a clock that was set back before its opening: the open time starts again. */
+export function atTime(state: CircuitState, nowMs: number): CircuitState {
+  if (state.openUntilMs === 0 || nowMs >= state.openedAtMs) return state
+  return { ...state, openedAtMs: nowMs, openUntilMs: nowMs + (state.openUntilMs - state.openedAtMs) }
+}
+
+/** Starts a call; on a half-open circuit it is the probe. */
+export function afterBegin(state: CircuitState, nowMs: number): CircuitState {
+  return circuitOf(state, nowMs) === 'half-open' ? { ...state, isProbing: true } : state
+}
+
+/** Notes a success. An opening by the vendor's own response (busy, refused) stays even if an older call succeeds. */
+export function afterSuccess(state: CircuitState, nowMs: number): CircuitState {
+  if (state === CLOSED) return state
+  const isHeldBack = isOpenUnprobed(state, nowMs) && state.reason !== 'failing'
+  return isHeldBack ? state : CLOSED
+}
+
+/** Notes a failure that the vendor caused. `retryAfterMs` is the wait that the vendor requests, if any. */
+export function afterFailure(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
+  const failed = { ...state, failures: state.failures + 1 }
+  const mayGoOn = state.openUntilMs === 0 && failed.failures < FAILURES_TO_OPEN && retryAfterMs === undefined
+  return mayGoOn ? failed : opened(failed, 'failing', nowMs, retryAfterMs)
+}
+
+/** Notes that the vendor reported "too many requests". */
+export function afterBusy(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
+  return opened(state, 'busy', nowMs, retryAfterMs)
+}
+
+/** Notes that the vendor rejected the operator's key, account or quota. */
+export function afterRefusal(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
+  return opened(state, 'refused', nowMs, retryAfterMs)
+}
+
+/**
+ * Notes that the vendor rejected the operator's model id. Vendors use the same error for names in the caller's input, and repeat
+ * callers' text. So one request is not enough to open the circuit of a model that answers others; it takes as many consecutive
+ * ones as for failures.
+ */
+export function afterModelRefusal(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
+  const refused = { ...state, failures: state.failures + 1 }
+  const mayGoOn = state.openUntilMs === 0 && refused.failures < FAILURES_TO_OPEN
+  return mayGoOn ? refused : opened(refused, 'refused', nowMs, retryAfterMs)
+}
+
+/** Notes a call without information about the vendor, for example because its caller disconnected. */
+export function afterIgnored(state: CircuitState): CircuitState {
+  return state.isProbing ? { ...state, isProbing: false } : state
+}
+
+/** Opens the circuit for the operator for this duration, whatever its state. */
+export function ejected(state: CircuitState, nowMs: number, forMs: number): CircuitState {
+  return { ...state, openedAtMs: nowMs, openUntilMs: nowMs + forMs, reason: 'operator', isProbing: false }
+}
+
+/** A probe proves that the open time has expired once, even if the clock was set back since. */
+function isOpenUnprobed(state: CircuitState, nowMs: number): boolean {
+  return nowMs < state.openUntilMs && !state.isProbing
+}
+
+function opened(
+  state: CircuitState,
+  reason: OpenReason,
+  nowMs: number,
+  retryAfterMs: number | undefined,
+): CircuitState {
+  const askedMs = Math.min(retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS)
+  // Calls that began before the opening do not extend it when they fail, unless the vendor requests a longer wait.
+  if (isOpenUnprobed(state, nowMs)) {
+    const untilMs = nowMs + askedMs
+    return untilMs > state.openUntilMs ? { ...state, reason, openedAtMs: nowMs, openUntilMs: untilMs } : state
+  }
+  // A wait requested by the vendor is used, until it has failed too often.
+  const mayBeBrief = reason === 'busy' || (reason === 'failing' && state.failures < FAILURES_TO_OPEN)
+  const isBelieved = retryAfterMs !== undefined && mayBeBrief
+  const turns = state.reason === reason ? state.openings : 0
+  const openings = isBelieved ? turns : turns + 1
+  const lengthMs = isBelieved ? askedMs : Math.max(askedMs, ownLengthMs(reason, openings))
+  const openUntilMs = nowMs + Math.max(1, lengthMs)
+  return { failures: state.failures, openings, openedAtMs: nowMs, openUntilMs, reason, isProbing: false }
+}
+
+function ownLengthMs(reason: OpenReason, openings: number): number {
+  return reason === 'busy'
+    ? Math.min(LONGEST_BUSY_MS, BUSY_STEP_MS * 2 ** (openings - 1))
+    : Math.min(LONGEST_OPEN_MS, OPEN_STEP_MS * openings)
+}

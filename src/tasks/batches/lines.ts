@@ -1,0 +1,247 @@
+import { Buffer } from 'node:buffer'
+import { endOfTurn } from '../../core/calls-in-flight.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { type ExactMembers, readExactCallerJson } from '../../core/exact-json.ts'
+import { isJsonObject } from '../../core/json.ts'
+import type { NativeCall } from '../../endpoints/batches.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import type { BatchOutcome, BatchStore } from '../../stores/file-store.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import type { TransportControl, TransportFailure, TransportHandler } from '../../transport/transport.ts'
+import { joinChunks } from '../../wire/chunks.ts'
+import { type CalledVendor, ownRequest } from '../call-vendor.ts'
+import { factsOf, LONGEST_WAIT_MS } from './batch-record.ts'
+
+/** Fault of one line, in the format that callers read (OpenAI API reference, "The batch object", `errors.data`). */
+export interface LineFault {
+  readonly code: string
+  /** Number of the line, counted from 1, or `null` if the fault concerns the whole file. */
+  readonly line: number | null
+  readonly message: string
+  readonly param: string | null
+}
+
+/** Request of a batch in the caller's own form. */
+export interface WrittenRequest {
+  readonly customId: string
+  readonly body: unknown
+}
+
+const NEWLINE = 0x0a
+const LONGEST_CUSTOM_ID = 512
+
+/** Number of lines per turn of the event loop. Stores deliver chunks without such a turn, and a blank line may have only one byte. */
+const LINES_PER_TURN = 200
+
+/** Placeholder for a line above the size limit. */
+export const TOO_LONG = Symbol('a line that is too long')
+
+/**
+ * Yields the lines of a text without line ends, blank lines included. A line above the limit becomes {@link TOO_LONG}, without
+ * its bytes.
+ */
+export async function* linesOf(
+  content: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncIterable<Uint8Array | typeof TOO_LONG> {
+  let parts: Uint8Array[] = []
+  let byteLength = 0
+  let given = 0
+  const line = (): Uint8Array | typeof TOO_LONG => (byteLength > maxBytes ? TOO_LONG : joinChunks(parts))
+  for await (const piece of content) {
+    let start = 0
+    for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, start)) {
+      parts.push(piece.subarray(start, end))
+      byteLength += end - start
+      yield line()
+      if (++given % LINES_PER_TURN === 0) await endOfTurn()
+      parts = []
+      byteLength = 0
+      start = end + 1
+    }
+    if (start === piece.byteLength) continue
+    byteLength += piece.byteLength - start
+    // The bytes of an oversized line are not kept.
+    if (byteLength <= maxBytes) parts.push(piece.slice(start))
+    else parts = []
+  }
+  if (byteLength > 0) yield line()
+}
+
+/** Bodies are serialized again with the caller's digits. */
+export const EXACT_BODY: ExactMembers = new Map([['body', 'text']])
+
+/**
+ * Reads a line of an input file.
+ * @returns `undefined` for a blank line.
+ */
+export function readLine(
+  bytes: Uint8Array | typeof TOO_LONG,
+  line: number,
+  { endpoint, maxBytes }: { readonly endpoint: string; readonly maxBytes: number },
+): WrittenRequest | LineFault | undefined {
+  if (bytes === TOO_LONG)
+    return { code: 'line_too_long', line, message: `The line has more than ${maxBytes} bytes.`, param: null }
+  if (bytes.byteLength === 0) return undefined
+  if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').trim() === '') return undefined
+  let value: unknown
+  try {
+    value = readExactCallerJson(bytes, EXACT_BODY).value
+  } catch (error) {
+    const isNoJson = !GatewayError.isInstance(error) || error.code === 'invalid_json'
+    const fault = isNoJson ? 'is not parseable as valid JSON' : 'cannot be taken'
+    const message = `This line ${fault}. ${error instanceof Error ? error.message : ''}`
+    return { code: 'invalid_json_line', line, message, param: null }
+  }
+  if (!isJsonObject(value))
+    return { code: 'invalid_json_line', line, message: 'This line is not a JSON object.', param: null }
+  const { custom_id: customId, method, url, body } = value
+  const fault = (code: string, param: string, message: string): LineFault => ({
+    code,
+    line,
+    message: `${param}: ${message}`,
+    param,
+  })
+  if (typeof customId !== 'string' || customId === '' || customId.length > LONGEST_CUSTOM_ID)
+    return fault('invalid_custom_id', 'custom_id', `expected a string of 1 to ${LONGEST_CUSTOM_ID} characters`)
+  if (method !== 'POST') return fault('invalid_method', 'method', 'must be POST')
+  if (url !== endpoint) return fault('invalid_url', 'url', `must be ${endpoint}, the endpoint of the batch`)
+  if (!isJsonObject(body)) return fault('invalid_request', 'body', 'expected an object')
+  return { customId, body }
+}
+
+/** Maximum length of a line of results: an answer with images or many vectors. */
+const LONGEST_LINE_BYTES = 128 * 1024 * 1024
+
+/** Idle timeout of a vendor that sends results, in milliseconds. */
+const SILENCE_MS = 60_000
+
+/** Thrown if the results of a vendor cannot be read now, or ended too early. */
+export class ResultsUnreadable extends Error {}
+
+/**
+ * Yields the lines of a result file at a vendor, read on demand.
+ * @throws ResultsUnreadable
+ */
+export async function* resultLines(
+  context: PipelineContext,
+  { vendor, credentials }: CalledVendor,
+  { method, path, headers }: NativeCall,
+): AsyncIterable<string> {
+  const credential = await credentials?.take()
+  const download = new Download()
+  const call = { method, path, headers, timeoutMs: SILENCE_MS }
+  download.begin(context.transport.send(ownRequest(context, vendor, call, credential), download))
+  context.taskCalls.add(download)
+  try {
+    for await (const line of linesOf(download, LONGEST_LINE_BYTES)) {
+      if (line === TOO_LONG) throw new ResultsUnreadable('a line of the results is too long')
+      yield Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString()
+    }
+  } catch (error) {
+    if (download.status === 401 && credential !== undefined) credentials?.invalidate(credential)
+    throw error
+  } finally {
+    context.taskCalls.delete(download)
+    download.abort()
+  }
+}
+
+/** Body of an answer, chunk by chunk. The vendor's connection is paused while a chunk is used. */
+class Download implements TransportHandler, AsyncIterable<Uint8Array> {
+  status: number | undefined
+  #pieces: Uint8Array[] = []
+  #control: TransportControl | undefined
+  #isEnded = false
+  #failure: Error | undefined
+  #wake: (() => void) | undefined
+
+  begin(control: TransportControl): void {
+    this.#control = control
+  }
+
+  abort(): void {
+    if (!this.#isEnded) this.#control?.abort()
+  }
+
+  onHead(status: number): void {
+    this.status = status
+    if (status !== 200) this.#fail(new ResultsUnreadable(`the vendor answered ${status}`))
+  }
+
+  onData(chunk: Uint8Array): void {
+    // A resumed connection may deliver an empty chunk. Pausing for it would repeat this endlessly.
+    if (this.#failure !== undefined || chunk.byteLength === 0) return
+    // The network layer may reuse its buffer.
+    this.#pieces.push(Uint8Array.from(chunk))
+    this.#control?.pause()
+    this.#wake?.()
+  }
+
+  onEnd(): void {
+    this.#isEnded = true
+    this.#wake?.()
+  }
+
+  onFailure({ phase, kind, error }: TransportFailure): void {
+    this.#isEnded = true
+    this.#fail(new ResultsUnreadable(`${phase} ${kind}`, { cause: error }))
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    for (;;) {
+      const piece = this.#failure === undefined ? this.#pieces.shift() : undefined
+      if (piece !== undefined) yield piece
+      else if (this.#failure !== undefined) throw this.#failure
+      else if (this.#isEnded) return
+      else {
+        const woken = new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+        this.#control?.resume()
+        await woken
+      }
+    }
+  }
+
+  #fail(failure: Error): void {
+    this.#failure ??= failure
+    this.#wake?.()
+  }
+}
+
+/** Number of outcomes without text per page. */
+const PAGE = 5_000
+/** Number of outcomes with text per page. */
+const WHOLE_PAGE = 100
+
+/** Lifetime of outcomes if their deletion at the end of the batch fails. */
+const OUTCOMES_KEPT_MS = LONGEST_WAIT_MS + 30 * 24 * 60 * 60_000
+
+/** Unix milliseconds from which the outcomes of a batch may be purged. */
+export function outcomesExpireAtMs(task: TaskRecord): number {
+  return factsOf(task).expiresAtMs + OUTCOMES_KEPT_MS
+}
+
+/** Returns the lines of the requests that have an outcome. */
+export async function endedLines({ outcomes }: BatchSettings, batchId: string): Promise<Set<number>> {
+  const ended = new Set<number>()
+  for (let after = -1; ; ) {
+    const lines = await outcomes.lines(batchId, after, PAGE)
+    for (const line of lines) ended.add(line)
+    const last = lines.at(-1)
+    if (last === undefined) return ended
+    after = last
+  }
+}
+
+/** Yields all outcomes in order. */
+export async function* outcomesOf(outcomes: BatchStore, batchId: string): AsyncIterable<BatchOutcome> {
+  for (let after = -1; ; ) {
+    const page = await outcomes.page(batchId, after, WHOLE_PAGE)
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined) return
+    after = last.line
+  }
+}

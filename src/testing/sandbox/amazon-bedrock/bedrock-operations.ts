@@ -1,0 +1,449 @@
+import { Buffer } from 'node:buffer'
+import { crc32 } from 'node:zlib'
+import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from '../anthropic/anthropic-messages.ts'
+import { type ChatPrompt, type ChatTurn, chatTurn, words } from '../model/chat-turn.ts'
+import { embeddingTokens, unitVector } from '../model/embedding.ts'
+import { openaiInvalid } from '../openai/openai-models.ts'
+import {
+  type ChatDialect,
+  COMPATIBLE_DIALECT,
+  chatAnswer,
+  checkChatRequest,
+  readChatPrompt,
+  tokenLimit,
+} from '../openai-dialect/chat.ts'
+import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
+import {
+  type AnswerContext,
+  jsonReply,
+  type SandboxCall,
+  type SandboxOperation,
+  type SandboxReply,
+} from '../sandbox-operation.ts'
+import {
+  awsRefusal,
+  BEDROCK_ERRORS,
+  BEDROCK_HEADERS,
+  BEDROCK_PREFIX,
+  checkAccess,
+  checkModelId,
+} from './bedrock-access.ts'
+
+const CONVERSE_PATH = /^\/bedrock\/model\/([^/]+)\/(converse|converse-stream)$/
+
+/** Amazon Bedrock by Converse: whole answers, and streams in binary frames. */
+export const BEDROCK_CONVERSE: SandboxOperation = {
+  vendor: 'amazon-bedrock',
+  operation: 'chat',
+  errors: { ...BEDROCK_ERRORS, streamEvent: () => exceptionOf('modelStreamErrorException', 'The model failed.') },
+  matches: ({ method, path }) => method === 'POST' && CONVERSE_PATH.test(path),
+  promptText: (body) => conversePrompt(asObject(body)).lastUserText,
+  answer(call, context) {
+    checkAccess(call, context.nowMs)
+    const [, id = '', method] = CONVERSE_PATH.exec(call.path) ?? []
+    checkModelId(decodeURIComponent(id))
+    const request = asObject(call.body)
+    checkConverse(request)
+    const turn = chatTurn(conversePrompt(request), context)
+    return method === 'converse' ? whole(turn, context) : streamed(turn, context)
+  },
+}
+
+function whole(turn: ChatTurn, context: AnswerContext): SandboxReply {
+  const content = blocksOf(turn, context.id).map(({ block }) => block)
+  return jsonReply(200, BEDROCK_HEADERS, {
+    metrics: { latencyMs: 12 },
+    output: { message: { role: 'assistant', content } },
+    stopReason: stopReason(turn),
+    usage: context.usage(usageOf(turn)),
+  })
+}
+
+function streamed(turn: ChatTurn, context: AnswerContext): SandboxReply {
+  const usage = context.usage(usageOf(turn))
+  const pieces = [
+    eventOf('messageStart', { role: 'assistant' }),
+    ...blocksOf(turn, context.id).flatMap(({ start, deltas }, contentBlockIndex) => [
+      ...(start === undefined ? [] : [eventOf('contentBlockStart', { contentBlockIndex, start })]),
+      ...deltas.map((delta) => eventOf('contentBlockDelta', { contentBlockIndex, delta })),
+      eventOf('contentBlockStop', { contentBlockIndex }),
+    ]),
+    eventOf('messageStop', { stopReason: stopReason(turn) }),
+    ...(usage === undefined ? [] : [eventOf('metadata', { metrics: { latencyMs: 12 }, usage })]),
+  ]
+  const headers = ['content-type', 'application/vnd.amazon.eventstream', ...BEDROCK_HEADERS]
+  return { status: 200, headers, pieces, streamed: true }
+}
+
+interface AnswerBlock {
+  readonly block: Fields
+  /** Only calls of tools have one. */
+  readonly start?: Fields
+  readonly deltas: readonly Fields[]
+}
+
+function blocksOf(turn: ChatTurn, id: string): AnswerBlock[] {
+  const blocks: AnswerBlock[] = []
+  if (turn.reasoning.length > 0) {
+    const signature = `signed-${id}`
+    const deltas = turn.reasoning.map((text) => ({ reasoningContent: { text } }))
+    blocks.push({
+      block: { reasoningContent: { reasoningText: { text: turn.reasoning.join(''), signature } } },
+      deltas: [...deltas, { reasoningContent: { signature } }],
+    })
+  }
+  if (turn.words.length > 0)
+    blocks.push({ block: { text: turn.words.join('') }, deltas: turn.words.map((text) => ({ text })) })
+  turn.toolCalls.forEach((call, index) => {
+    const head = { toolUseId: `tooluse_${id}${index}`, name: call.name }
+    const pieces = Object.keys(call.arguments).length === 0 ? [] : words(JSON.stringify(call.arguments))
+    blocks.push({
+      block: { toolUse: { ...head, input: call.arguments } },
+      start: { toolUse: head },
+      deltas: pieces.map((input) => ({ toolUse: { input } })),
+    })
+  })
+  return blocks
+}
+
+function stopReason({ ending }: ChatTurn): string {
+  switch (ending) {
+    case 'length':
+      return 'max_tokens'
+    case 'stop-sequence':
+      return 'stop_sequence'
+    case 'tool-calls':
+      return 'tool_use'
+    case 'blocked':
+      return 'content_filtered'
+    default:
+      return 'end_turn'
+  }
+}
+
+/** The cached tokens are not among the input tokens. */
+function usageOf({ usage: { prompt, cached, cacheWrite, completion } }: ChatTurn): Fields {
+  const inputTokens = prompt - cached - cacheWrite
+  return {
+    inputTokens,
+    outputTokens: completion,
+    totalTokens: prompt + completion,
+    cacheReadInputTokens: cached,
+    cacheWriteInputTokens: cacheWrite,
+  }
+}
+
+function conversePrompt(request: Fields): ChatPrompt {
+  const messages = asList(request['messages']).map(asObject)
+  const last = messages.at(-1) ?? {}
+  const spoken = messages.findLast((message) => message['role'] === 'user' && messageTexts(message).length > 0) ?? {}
+  const config = asObject(request['toolConfig'])
+  const choice = asObject(config['toolChoice'])
+  const inference = asObject(request['inferenceConfig'])
+  const additional = asObject(request['additionalModelRequestFields'])
+  const format = asObject(asObject(request['outputConfig'])['textFormat'])
+  const schema = asText(asObject(asObject(format['structure'])['jsonSchema'])['schema'])
+  const thinks = (value: unknown): boolean => ['enabled', 'adaptive'].includes(asText(asObject(value)['type']))
+  return {
+    texts: [
+      ...messageTexts({ content: request['system'] }),
+      ...messages.flatMap((one) => [...messageTexts(one), ...resultsOf(one)]),
+    ],
+    lastUserText: messageTexts(spoken).join(''),
+    lastUserImages: contentOf(spoken).filter((block) => isGiven(block['image'])).length,
+    toolResults: last['role'] === 'user' && messageTexts(last).length === 0 ? resultsOf(last) : [],
+    tools: asList(config['tools']).flatMap((tool) => {
+      const spec = asObject(asObject(tool)['toolSpec'])
+      const name = asText(spec['name'])
+      return name === '' ? [] : [{ name, schema: asObject(asObject(spec['inputSchema'])['json']) }]
+    }),
+    toolChoice: isGiven(choice['tool'])
+      ? { name: asText(asObject(choice['tool'])['name']) }
+      : isGiven(choice['any'])
+        ? 'required'
+        : 'auto',
+    parallelToolCalls: true,
+    json: schema === '' ? undefined : { schema: asObject(JSON.parse(schema)) },
+    reasoning: thinks(additional['thinking']) || thinks(additional['reasoningConfig']),
+    maxTokens: asNumber(inference['maxTokens']),
+    stop: asList(inference['stopSequences']).map(asText),
+    prefill: last['role'] === 'assistant' ? messageTexts(last).join('') : '',
+  }
+}
+
+function contentOf(message: Fields): Fields[] {
+  return asList(message['content']).map(asObject)
+}
+
+function messageTexts(message: Fields): string[] {
+  return contentOf(message)
+    .map((block) => asText(block['text']))
+    .filter((text) => text !== '')
+}
+
+function resultsOf(message: Fields): string[] {
+  return contentOf(message)
+    .filter((block) => isGiven(block['toolResult']))
+    .map((block) => messageTexts(asObject(block['toolResult'])).join(''))
+}
+
+const FIELDS = names(`
+  messages system inferenceConfig toolConfig outputConfig additionalModelRequestFields guardrailConfig performanceConfig
+  serviceTier requestMetadata promptVariables additionalModelResponseFieldPaths
+`)
+const BLOCKS = names('text image document video audio toolUse toolResult reasoningContent cachePoint guardContent')
+const RESULT_BLOCKS = names('text json image document')
+const TOOL_ID = /^[a-zA-Z0-9_-]{1,64}$/
+const FILE_NAME = /^[a-zA-Z0-9()[\]-]+(?: [a-zA-Z0-9()[\]-]+)*$/
+
+/** Rejects what the service rejects (Bedrock, reference of `Converse`, and its users' reports of 400 answers). */
+export function checkConverse(request: Fields): void {
+  for (const field of Object.keys(request)) if (!FIELDS.has(field)) refuseConverse(`Unknown field ${field}`)
+  const messages = asList(request['messages']).map(asObject)
+  if (messages.length === 0) refuseConverse('messages must not be empty')
+  const seen: Seen = { calls: new Set(), files: new Set(), hasTools: isGiven(request['toolConfig']) }
+  messages.forEach((message, index) => {
+    if (message['role'] !== (index % 2 === 0 ? 'user' : 'assistant'))
+      refuseConverse('A conversation must alternate between user and assistant roles and start with a user message.')
+    checkContent(asList(message['content']).map(asObject), seen, `messages.${index}`)
+  })
+  checkResults(messages)
+  for (const block of asList(request['system']).map(asObject))
+    if (!isGiven(block['cachePoint']) && asText(block['text']).trim() === '')
+      refuseConverse('The text field in system is blank.')
+  checkInference(asObject(request['inferenceConfig']))
+  if (isGiven(request['toolConfig'])) checkTools(asObject(request['toolConfig']))
+  const schema = asObject(asObject(asObject(request['outputConfig'])['textFormat'])['structure'])['jsonSchema']
+  if (isGiven(schema) && typeof asObject(schema)['schema'] !== 'string')
+    refuseConverse('jsonSchema.schema must be a string')
+}
+
+interface Seen {
+  readonly calls: Set<string>
+  readonly files: Set<string>
+  readonly hasTools: boolean
+}
+
+function checkContent(blocks: readonly Fields[], seen: Seen, path: string): void {
+  if (blocks.length === 0) refuseConverse(`The content field at ${path} is empty.`)
+  for (const block of blocks) {
+    const [type = '', ...others] = Object.keys(block)
+    if (!BLOCKS.has(type) || others.length > 0) refuseConverse(`A block at ${path} must have one known member.`)
+    if (type === 'text' && asText(block['text']).trim() === '') refuseConverse(`The text field at ${path} is blank.`)
+    if (type === 'toolUse' || type === 'toolResult') {
+      const member = asObject(block[type])
+      const id = asText(member['toolUseId'])
+      if (!TOOL_ID.test(id)) refuseConverse(`toolUseId at ${path} does not match the pattern`)
+      if (!seen.hasTools)
+        refuseConverse('The toolConfig field must be defined when using toolUse and toolResult content blocks.')
+      if (type === 'toolUse') seen.calls.add(id)
+      else if (!seen.calls.has(id)) refuseConverse(`The toolResult at ${path} has no toolUse.`)
+      for (const inner of asList(member['content']).map(asObject))
+        if (!Object.keys(inner).every((name) => RESULT_BLOCKS.has(name)))
+          refuseConverse(`A toolResult at ${path} is malformed.`)
+    }
+    if (type === 'image' || type === 'document') checkMedia(asObject(block[type]), type, seen, path)
+  }
+  if (blocks.some((block) => isGiven(block['document'])) && !blocks.some((block) => isGiven(block['text'])))
+    refuseConverse(`A document at ${path} needs a text beside it.`)
+}
+
+function checkMedia(media: Fields, type: string, seen: Seen, path: string): void {
+  const formats = type === 'image' ? 'png jpeg gif webp' : 'pdf csv doc docx xls xlsx html txt md'
+  if (!names(formats).has(asText(media['format']))) refuseConverse(`The format at ${path} is unknown.`)
+  if (asText(asObject(media['source'])['bytes']) === '') refuseConverse(`The source at ${path} has no bytes.`)
+  if (type === 'image') return
+  const name = asText(media['name'])
+  if (!FILE_NAME.test(name)) refuseConverse(`The document name at ${path} has characters that are not allowed.`)
+  if (seen.files.has(name)) refuseConverse('Document names must be unique.')
+  seen.files.add(name)
+}
+
+/** Every call of a turn has its result in the next one. */
+function checkResults(messages: readonly Fields[]): void {
+  messages.forEach((message, index) => {
+    const calls = idsOf(message, 'toolUse')
+    const results = new Set(idsOf(messages[index + 1] ?? {}, 'toolResult'))
+    if (calls.some((id) => !results.has(id)) && index + 1 < messages.length)
+      refuseConverse('Expected toolResult blocks for the toolUse blocks of the turn before.')
+  })
+}
+
+function idsOf(message: Fields, type: string): string[] {
+  return asList(message['content'])
+    .map((block) => asObject(asObject(block)[type])['toolUseId'])
+    .filter((id) => typeof id === 'string')
+}
+
+function checkInference(config: Fields): void {
+  for (const name of Object.keys(config))
+    if (!names('maxTokens temperature topP stopSequences').has(name))
+      refuseConverse(`Unknown field inferenceConfig.${name}`)
+  for (const name of ['temperature', 'topP']) {
+    const value = config[name]
+    if (isGiven(value) && !(typeof value === 'number' && value >= 0 && value <= 1))
+      refuseConverse(`${name} must be from 0 to 1`)
+  }
+  const { maxTokens } = config
+  if (isGiven(maxTokens) && !(Number.isInteger(maxTokens) && Number(maxTokens) >= 1))
+    refuseConverse('maxTokens must be at least 1')
+}
+
+function checkTools(config: Fields): void {
+  const tools = asList(config['tools']).map(asObject)
+  if (tools.length === 0) refuseConverse('toolConfig.tools must not be empty')
+  for (const tool of tools)
+    if (!isGiven(tool['cachePoint']) && !isGiven(asObject(asObject(tool['toolSpec'])['inputSchema'])['json']))
+      refuseConverse('A tool must have a toolSpec with an inputSchema.')
+  const choice = Object.keys(asObject(config['toolChoice']))
+  if (choice.some((name) => !['auto', 'any', 'tool'].includes(name)))
+    refuseConverse('toolChoice must be auto, any or tool')
+}
+
+function refuseConverse(message: string): never {
+  throw awsRefusal(400, 'ValidationException', message)
+}
+
+/** Writes a frame of `application/vnd.amazon.eventstream` with headers of text. Source: AWS, "Event stream encoding". */
+export function eventFrame(headers: Readonly<Record<string, string>>, payload: string | Uint8Array): Buffer {
+  const written = Object.entries(headers).map(([name, value]) => {
+    const length = Buffer.alloc(2)
+    length.writeUInt16BE(Buffer.byteLength(value))
+    return Buffer.concat([
+      Buffer.from([Buffer.byteLength(name)]),
+      Buffer.from(name),
+      Buffer.from([7]),
+      length,
+      Buffer.from(value),
+    ])
+  })
+  const head = Buffer.concat(written)
+  const body = Buffer.from(payload)
+  const total = 12 + head.length + body.length + 4
+  const frame = Buffer.alloc(total)
+  frame.writeUInt32BE(total, 0)
+  frame.writeUInt32BE(head.length, 4)
+  frame.writeUInt32BE(crc32(frame.subarray(0, 8)), 8)
+  head.copy(frame, 12)
+  body.copy(frame, 12 + head.length)
+  frame.writeUInt32BE(crc32(frame.subarray(0, total - 4)), total - 4)
+  return frame
+}
+
+/** An event of a stream, padded as the service pads it. */
+export function eventOf(type: string, value: object): Buffer {
+  const headers = { ':event-type': type, ':content-type': 'application/json', ':message-type': 'event' }
+  return eventFrame(headers, JSON.stringify({ ...value, p: 'abcdefghijklmnopqrstuvwxyz'.slice(0, type.length) }))
+}
+
+/** An exception inside a stream. */
+export function exceptionOf(type: string, message: string): Buffer {
+  const headers = { ':exception-type': type, ':content-type': 'application/json', ':message-type': 'exception' }
+  return eventFrame(headers, JSON.stringify({ message }))
+}
+
+const DIALECT: ChatDialect = { ...COMPATIBLE_DIALECT, showsReasoning: false }
+
+/** Amazon Bedrock in OpenAI's dialect, at the paths of both its services. */
+export const BEDROCK_CHAT: SandboxOperation = {
+  vendor: 'amazon-bedrock',
+  operation: 'chat',
+  errors: BEDROCK_ERRORS,
+  matches: ({ method, path }) => method === 'POST' && /^\/bedrock(?:\/openai)?\/v1\/chat\/completions$/.test(path),
+  promptText: (body) => readChatPrompt(body).lastUserText,
+  answer(call, context) {
+    checkAccess(call, context.nowMs)
+    checkModelId(asText(asObject(call.body)['model']))
+    checkChatRequest(call.body, openaiInvalid)
+    const effort = asText(asObject(call.body)['reasoning_effort'])
+    const prompt = { ...readChatPrompt(call.body), reasoning: effort !== '' && effort !== 'none' }
+    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(call.body) }, context)
+    return chatAnswer(call.body, turn, context, DIALECT, BEDROCK_HEADERS)
+  },
+}
+
+/** Claude in Amazon Bedrock, by the Messages API: as at its own vendor, behind the service's access checks. */
+export function bedrockMessages(): SandboxOperation {
+  return messagesOperation(anthropicMessages(), 'messages')
+}
+
+/** The count of a Messages request's tokens there. */
+export const BEDROCK_COUNT_TOKENS = messagesOperation(ANTHROPIC_COUNT_TOKENS, 'messages/count_tokens')
+
+function messagesOperation(own: SandboxOperation, path: string): SandboxOperation {
+  return {
+    ...own,
+    vendor: 'amazon-bedrock',
+    matches: (call) => call.method === 'POST' && call.path === `${BEDROCK_PREFIX}/anthropic/v1/${path}`,
+    answer(call, context) {
+      checkAccess(call, context.nowMs)
+      checkModelId(asText(asObject(call.body)['model']))
+      return own.answer(asAtTheVendor(call), context)
+    },
+  }
+}
+
+/** Returns the call for the stand-in of the vendor itself: access was checked, and its own id decides what the model accepts. */
+function asAtTheVendor(call: SandboxCall): SandboxCall {
+  const body = asObject(call.body)
+  const model = asText(body['model']).replace(/^.*\banthropic\.|-v\d+(?::\d+)?$/g, '')
+  const renamed = { ...body, model }
+  const headers = { ...call.headers, 'x-api-key': 'checked-before' }
+  return { ...call, headers, body: renamed, bytes: Buffer.from(JSON.stringify(renamed)) }
+}
+
+const INVOKE_PATH = /^\/bedrock\/model\/([^/]+)\/invoke$/
+const MAX_COHERE_TEXTS = 96
+
+/** Amazon Bedrock by InvokeModel: embeddings of Titan, Nova and Cohere, each in its own layout. */
+export const BEDROCK_EMBEDDINGS: SandboxOperation = {
+  vendor: 'amazon-bedrock',
+  operation: 'embeddings',
+  errors: BEDROCK_ERRORS,
+  matches: ({ method, path }) => method === 'POST' && INVOKE_PATH.test(path),
+  promptText: (body) => embeddingTexts(asObject(body)).join('\n'),
+  answer(call, context) {
+    checkAccess(call, context.nowMs)
+    const id = decodeURIComponent(INVOKE_PATH.exec(call.path)?.[1] ?? '')
+    checkModelId(id)
+    const request = asObject(call.body)
+    const texts = embeddingTexts(request)
+    if (texts.length === 0 || texts.some((text) => text === '')) refuseEmbedding('#: a text is required')
+    const tokens = context.usage({ count: embeddingTokens(texts) })?.count
+    const counted =
+      tokens === undefined ? BEDROCK_HEADERS : [...BEDROCK_HEADERS, 'x-amzn-bedrock-input-token-count', String(tokens)]
+    if (/titan-embed/.test(id)) {
+      const embedding = unitVector(texts[0]!, asNumber(request['dimensions']) ?? 1024)
+      return jsonReply(200, BEDROCK_HEADERS, {
+        embedding,
+        ...(tokens === undefined ? {} : { inputTextTokenCount: tokens }),
+      })
+    }
+    if (/cohere\.embed/.test(id)) {
+      if (texts.length > MAX_COHERE_TEXTS) refuseEmbedding('#/texts: expected maximum item count: 96')
+      if (!isGiven(request['input_type'])) refuseEmbedding('#: required key [input_type] not found')
+      const isNewer = /embed-v4/.test(id)
+      const vectors = texts.map((text) =>
+        unitVector(text, asNumber(request['output_dimension']) ?? (isNewer ? 1536 : 1024)),
+      )
+      return jsonReply(200, counted, { id: 'sandbox', texts, embeddings: isNewer ? { float: vectors } : vectors })
+    }
+    const params = asObject(request['singleEmbeddingParams'])
+    const embedding = unitVector(texts[0]!, asNumber(params['embeddingDimension']) ?? 3072)
+    return jsonReply(200, counted, { embeddings: [{ embeddingType: 'TEXT', embedding }] })
+  },
+}
+
+function embeddingTexts(request: Fields): string[] {
+  if (Array.isArray(request['texts'])) return asList(request['texts']).map(asText)
+  const value = request['inputText'] ?? asObject(asObject(request['singleEmbeddingParams'])['text'])['value']
+  return typeof value === 'string' ? [value] : []
+}
+
+function refuseEmbedding(message: string): never {
+  throw awsRefusal(
+    400,
+    'ValidationException',
+    `Malformed input request: ${message}, please reformat your input and try again.`,
+  )
+}
