@@ -17,7 +17,7 @@ const shared = {
 const LICENCE = '/*! contains preact, MIT License, Copyright (c) 2015-present Jason Miller */'
 
 /**
- * The page of the console, bundled into two texts that `src/console/index.ts` finds in place of these names. Hosts need no
+ * The page of the console, bundled into two texts that `src/console/console-handler.ts` finds in place of these names. Hosts need no
  * build step, and no file is looked up at run time.
  */
 export function consolePageDefines(): Record<string, string> {

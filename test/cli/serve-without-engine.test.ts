@@ -6,7 +6,7 @@ import { serve } from '../../src/cli/serve-command.ts'
 import { runSignalbox } from '../../src/cli/signalbox.ts'
 import { SqliteStoreError } from '../../src/stores/sqlite/sqlite-store.ts'
 
-vi.mock('../../src/stores/sqlite/sqlite-database.ts', () => ({
+vi.mock('../../src/stores/sqlite/sqlite-engine.ts', () => ({
   openWithEngine: async () => {
     throw new SqliteStoreError('engine_missing', 'this Node has no SQLite: install @photostructure/sqlite')
   },

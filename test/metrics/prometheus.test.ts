@@ -4,15 +4,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { fetchHandler } from '../../src/adapters/fetch.ts'
 import type { RequestEnd } from '../../src/core/observer.ts'
 import type { GatewayOptions } from '../../src/gateway/options.ts'
-import {
-  exposition,
-  formatFor,
-  type GatewayMetrics,
-  metricsHandler,
-  type PrometheusOptions,
-  prometheus,
-} from '../../src/metrics/index.ts'
+import { type GatewayMetrics, metricsHandler, type PrometheusOptions, prometheus } from '../../src/metrics/index.ts'
 import { MAX_SERIES } from '../../src/metrics/metric-family.ts'
+import { exposition, formatFor } from '../../src/metrics/metrics-handler.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { voyage } from '../../src/vendors/voyage/voyage.ts'
 import { MOUNTS } from '../adapters/support/mounts.ts'

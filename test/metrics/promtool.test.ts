@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { exposition, formatFor, prometheus } from '../../src/metrics/index.ts'
+import { prometheus } from '../../src/metrics/index.ts'
+import { exposition, formatFor } from '../../src/metrics/metrics-handler.ts'
 import { leftOut } from '../support/real-servers.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 

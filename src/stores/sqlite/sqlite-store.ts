@@ -2,13 +2,8 @@ import { closeSync, fdatasync, openSync } from 'node:fs'
 import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { type CommitLog, retryOnBusy } from './group-commit.ts'
-import {
-  assertTrustedEngine,
-  explained,
-  openWithEngine,
-  type SqliteDatabase,
-  SqliteStoreError,
-} from './sqlite-database.ts'
+import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
+import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { migrate } from './sqlite-migrations.ts'
 import { type SqliteSession, sqliteSession, storesOn } from './sqlite-session.ts'
 

@@ -1,6 +1,6 @@
 import { openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { isTrusted } from '../../../src/stores/sqlite/sqlite-database.ts'
+import { isTrusted } from '../../../src/stores/sqlite/sqlite-engine.ts'
 import { MIGRATIONS, MODEL_DAYS_MIGRATION, migrate } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { SqliteStoreError, sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { LATER_METER_NAMES } from '../../../src/stores/usage-columns.ts'
