@@ -91,14 +91,7 @@ export type {
 } from './core/observer.ts'
 export type { ModelUsage, Usage, UsageCounts } from './core/usage.ts'
 export type { CachedAnswers } from './endpoints/answer-json.ts'
-export type {
-  ChatAnnotation,
-  ChatCompletion,
-  ChatStreamDecoder,
-  ChatStreamWriter,
-  ChatUsage,
-  FinishReason,
-} from './endpoints/chat/chat-completion.ts'
+export type { ChatAnnotation, ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
   ChatMessage,
@@ -107,6 +100,7 @@ export type {
   ChatToolCall,
   ChatToolChoice,
 } from './endpoints/chat/chat-request.ts'
+export type { ChatStreamDecoder, ChatStreamWriter } from './endpoints/chat/chat-stream-writer.ts'
 export type { EmbeddingsRequest, EmbeddingsResult, EmbeddingVector } from './endpoints/embeddings/embeddings-request.ts'
 export {
   type CallerUrl,

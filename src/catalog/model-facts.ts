@@ -1,5 +1,4 @@
 import type { MemberNames } from '../core/known-members.ts'
-import type { AnyModelKind } from '../core/model-kind.ts'
 
 /** Limits of a model that the gateway itself needs. An omitted limit is unknown. */
 export interface ModelLimits {
@@ -182,16 +181,4 @@ export interface ModelFacts {
   readonly speech?: SpeechAbilities
   /** Abilities for transcription. Defaults to its vendor's rule for models without a row. */
   readonly transcription?: TranscriptionAbilities
-}
-
-/** Image models with the same abilities, identified by the form of their vendors' ids. */
-export interface ImageFamily {
-  /** Matches the vendor's own ids. */
-  readonly ids: RegExp
-  /** Snapshot ids of the vendors that serve every model of the family, including models outside the snapshot. */
-  readonly catalogs: readonly string[]
-  readonly kinds: readonly AnyModelKind[]
-  /** Shape of the request. The abilities apply only at vendors that offer the model in this shape. */
-  readonly protocol: string
-  readonly image: ImageAbilities
 }

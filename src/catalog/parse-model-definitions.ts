@@ -1,7 +1,8 @@
 import * as z from 'zod'
-import { onDemand } from '../core/maps.ts'
 import { MODEL_KINDS } from '../core/model-kind.ts'
+import { onDemand } from '../core/on-demand.ts'
 import { checkModelRows } from './check-model-rows.ts'
+import { configurationError } from './configuration-error.ts'
 import type {
   ImageAbilities,
   ModelDefinition,
@@ -170,28 +171,4 @@ export function parseModelDefinitions(json: unknown): readonly ModelDefinition[]
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null
-}
-
-/** Fault that a schema found, in zod's format. */
-export interface ConfigurationIssue {
-  readonly path: readonly PropertyKey[]
-  readonly message: string
-}
-
-/**
- * Returns the error for invalid settings of an operator. Its message names each place: `prices[3].amount: …`.
- *
- * @param root Prefix of every path. Empty if the path itself begins with a name.
- */
-export function configurationError(root: string, issues: readonly ConfigurationIssue[]): TypeError {
-  return new TypeError(issues.map((issue) => `${formatPath(root, issue.path)}: ${issue.message}`).join('\n'))
-}
-
-function formatPath(root: string, path: readonly PropertyKey[]): string {
-  let text = root
-  for (const step of path) {
-    if (typeof step === 'number') text += `[${step}]`
-    else text += text === '' ? String(step) : `.${String(step)}`
-  }
-  return text
 }

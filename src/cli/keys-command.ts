@@ -1,6 +1,7 @@
 import { auditEntryObject } from '../admin/objects/accounts.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import { type CatalogModel, isScopeRule } from '../catalog/model.ts'
+import type { CatalogModel } from '../catalog/model.ts'
+import { isScopeRule } from '../catalog/model-scope.ts'
 import { systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'

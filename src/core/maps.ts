@@ -101,12 +101,3 @@ export class RecentMap<Value> {
     this.#entries.set(key, { value, fromMs: nowMs, forMs })
   }
 }
-
-/** Returns a function that creates a value at its first call and returns the same value afterwards. */
-export function onDemand<Value extends object>(make: () => Value): () => Value {
-  let made: Value | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
-}

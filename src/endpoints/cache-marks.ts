@@ -1,6 +1,4 @@
-import type { BillingFields } from '../catalog/prices/prices.ts'
 import { isJsonObject } from '../core/json.ts'
-import type { ExtraFeature } from './endpoint.ts'
 
 /** A caller's mark on a part of a prompt or on a tool. It asks the vendor to cache the prompt up to this point. */
 export interface CacheMark {
@@ -44,80 +42,4 @@ function longestOf(parts: unknown, before: CacheTime): CacheTime {
     if (mark !== undefined) longest = mark.isLong ? 'hour' : longest === 'none' ? 'minutes' : longest
   }
   return longest
-}
-
-/** Member of a request that changes what a vendor charges, in addition to tokens and to the price fields of the endpoint. */
-export interface PriceMember {
-  /** Path in the request: `tools[].container.memory_limit`. `[]` is each element of a list. */
-  readonly path: string
-  /** Price field that names it in price rows: `container_memory`. */
-  readonly field: string
-  /** Values at the ordinary price. `undefined` and `null` always are. */
-  readonly ordinary?: readonly unknown[]
-}
-
-/** Price members of a vendor by the id of the endpoint. */
-export type PriceMembers = Readonly<Record<string, readonly PriceMember[]>>
-
-/** Returns the members of a request whose values need a price. An object counts as `true`. */
-export function pricedMembers(
-  request: Readonly<Record<string, unknown>>,
-  members: readonly PriceMember[],
-): readonly ExtraFeature[] {
-  const found: ExtraFeature[] = []
-  for (const member of members) {
-    const steps = stepsOf(member)
-    // Nearly every request has none of the members at its top.
-    const value = request[steps[0]!.name]
-    if (value !== undefined && value !== null) visit(value, { member, steps, found }, 0, steps[0]!.name)
-  }
-  return found
-}
-
-interface Step {
-  readonly name: string
-  /** Whether the value is a list, each element of which is visited. */
-  readonly isList: boolean
-}
-
-/** Members are constants of vendors, so each path is parsed once. */
-const parsed = new WeakMap<PriceMember, readonly Step[]>()
-
-function stepsOf(member: PriceMember): readonly Step[] {
-  let steps = parsed.get(member)
-  if (steps === undefined) {
-    steps = member.path.split('.').map((step) => ({ name: step.replace('[]', ''), isList: step.endsWith('[]') }))
-    parsed.set(member, steps)
-  }
-  return steps
-}
-
-interface Search {
-  readonly member: PriceMember
-  readonly steps: readonly Step[]
-  readonly found: ExtraFeature[]
-}
-
-/** Visits the value of the step at `index`, whose path in the request is `param`. */
-function visit(value: unknown, search: Search, index: number, param: string): void {
-  if (!search.steps[index]!.isList) visitInner(value, search, index, param)
-  else if (Array.isArray(value))
-    for (const [place, each] of value.entries()) visitInner(each, search, index, `${param}[${place}]`)
-}
-
-function visitInner(value: unknown, search: Search, index: number, param: string): void {
-  const { member, steps, found } = search
-  const next = steps[index + 1]
-  if (next !== undefined) {
-    if (isJsonObject(value)) visit(value[next.name], search, index + 1, `${param}.${next.name}`)
-  } else if (value !== undefined && value !== null && !member.ordinary?.includes(value))
-    found.push({ field: member.field, value: typeof value === 'object' ? 'true' : String(value), param })
-}
-
-/** The price fields without those that never reach a vendor. The same object if nothing is left out. */
-export function withoutFields(fields: BillingFields, leftOut: ReadonlySet<string> | undefined): BillingFields {
-  if (leftOut === undefined) return fields
-  const names = Object.keys(fields)
-  if (!names.some((name) => leftOut.has(name))) return fields
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => !leftOut.has(name)))
 }

@@ -1,5 +1,5 @@
 import type { Form, FormPart } from '../wire/write-form.ts'
-import { invalidField } from './schema.ts'
+import { invalidField } from './field-errors.ts'
 import { type RequestPlaces, requestTexts, type TextPart } from './texts.ts'
 
 /**

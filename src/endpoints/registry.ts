@@ -31,7 +31,8 @@ import { transcriptionEndpoint } from './transcriptions/transcription-endpoint.t
 import type { TranscriptionOffer } from './transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from './transcriptions/transcription-request.ts'
 import { videoEndpoint } from './videos/video-endpoint.ts'
-import type { VideoRequest, VideosOffer } from './videos/video-request.ts'
+import type { VideosOffer } from './videos/video-operation.ts'
+import type { VideoRequest } from './videos/video-request.ts'
 
 /** Endpoints that call models, one per line. Errors outside of all endpoints use the dialect of the first. */
 export const ENDPOINTS: readonly Endpoint[] = [

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { exactJsonText, parseExactJson } from '../core/exact-json.ts'
 import { isJsonObject } from '../core/json.ts'
-import { unsupportedField } from './schema.ts'
+import { unsupportedField } from './field-errors.ts'
 
 /**
  * Rule for an id that no answer to the account has named. `object`: the request is rejected, because the vendor would open the

@@ -1,5 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
-import { isScopeRule } from '../catalog/model.ts'
+import { isScopeRule } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { checkMembers, hintAt } from '../core/known-members.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'

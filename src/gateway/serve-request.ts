@@ -1,4 +1,4 @@
-import { isInScope } from '../catalog/model.ts'
+import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { isPending } from '../core/maybe-promise.ts'

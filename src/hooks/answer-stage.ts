@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { type AnswerObject, setText, type TextPart, type TextStep, type TextStreamReader } from '../endpoints/texts.ts'
-import { EventTemplate } from '../wire/sse.ts'
+import { EventTemplate } from '../wire/event-template.ts'
 import type { CompiledHook } from './hook-table.ts'
 import {
   MAX_HELD_CHARACTERS,

@@ -1,4 +1,5 @@
-import { type CatalogModel, isInScope } from '../catalog/model.ts'
+import type { CatalogModel } from '../catalog/model.ts'
+import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'

@@ -1,4 +1,5 @@
-import { DetailedError, type ErrorCode, GatewayError, textOfError } from '../core/errors.ts'
+import { DetailedError } from '../core/detailed-error.ts'
+import { type ErrorCode, GatewayError, textOfError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 import { type CallOutcome, LONGEST_RETRY_AFTER_MS } from '../routing/candidate.ts'

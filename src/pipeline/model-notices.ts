@@ -1,4 +1,5 @@
-import { type CatalogModel, isInScope, isPattern, newerFirst, starOf, versionOf } from '../catalog/model.ts'
+import { type CatalogModel, isPattern, newerFirst, starOf, versionOf } from '../catalog/model.ts'
+import { isInScope } from '../catalog/model-scope.ts'
 import { isOfCalls, type Meter, type PriceRow } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
 import { nearestName } from '../core/known-members.ts'

@@ -1,9 +1,9 @@
 import type { ModelDefinition } from '../catalog/model.ts'
 import type { CredentialProvider } from '../core/credential.ts'
 import type { NativeBatches } from '../endpoints/batches.ts'
-import type { PriceMembers } from '../endpoints/cache-marks.ts'
 import type { MediaRules } from '../endpoints/media-input.ts'
 import type { EndUserMembers, WireAnswer } from '../endpoints/operation.ts'
+import type { PriceMembers } from '../endpoints/price-members.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { EgressRoute } from '../transport/transport.ts'
@@ -43,7 +43,7 @@ export type { AnswerIds, StreamTransform, VendorFailure } from '../endpoints/str
 export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
 export type { Transcript, TranscriptSegment } from '../endpoints/transcriptions/transcript.ts'
 export type { AskedFormat, TranscriptionOperation } from '../endpoints/transcriptions/transcription-operation.ts'
-export type { VideoOperation } from '../endpoints/videos/video-request.ts'
+export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
 export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 
 /** A key and its share of the calls. */

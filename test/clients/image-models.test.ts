@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import OpenAI from 'openai7'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { imageFamilyOf } from '../../src/catalog/vendor-models/vendor-models.ts'
+import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import { drawPicture } from '../../src/testing/sandbox/files/draw-image.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'

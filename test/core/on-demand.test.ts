@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { onDemand } from '../../src/core/maps.ts'
+import { onDemand } from '../../src/core/on-demand.ts'
 
 test('a value on demand is made when it is first asked for, and once', () => {
   let count = 0

@@ -3,8 +3,8 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
+import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
-import { imageFamilyOf } from '../../src/catalog/vendor-models/vendor-models.ts'
 import { imageEditEndpoint, MAX_PICTURE_SIDE } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
 import {
   INTERACTION_RETENTION_MS,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { changesNothing } from '../../src/endpoints/operation.ts'
+import { changesNothing } from '../../src/endpoints/neutral-values.ts'
 
 test.each<[string, unknown]>([
   ['n', 1],

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { imageFamilyOf } from '../../src/catalog/vendor-models/vendor-models.ts'
+import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import type { GatewayOptions } from '../../src/gateway/options.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { rawPost } from '../support/raw-caller.ts'

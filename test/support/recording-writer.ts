@@ -1,4 +1,4 @@
-import type { ChatStreamWriter } from '../../src/endpoints/chat/chat-completion.ts'
+import type { ChatStreamWriter } from '../../src/endpoints/chat/chat-stream-writer.ts'
 
 /** One call on a writer: its name and arguments. */
 export type WriterCall = readonly [method: string, ...args: unknown[]]

@@ -6,7 +6,8 @@ import {
   DASHSCOPE_SPEECH_MODELS,
   DASHSCOPE_VIDEO_MODELS,
 } from './dashscope-models.ts'
-import { GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS, GEMINI_LISTENING_MODELS } from './gemini-models.ts'
+import { GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS } from './gemini-models.ts'
+import { GEMINI_LISTENING_MODELS } from './gemini-transcription.ts'
 import { OPENAI_IMAGE_MODELS } from './openai-models.ts'
 import { VOYAGE_EMBEDDING_MODELS, VOYAGE_RERANK_MODELS } from './voyage-models.ts'
 

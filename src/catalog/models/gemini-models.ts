@@ -1,5 +1,5 @@
-import type { ImageAbilities, ModelDefinition, TranscriptionAbilities } from '../model.ts'
-import type { ImageFamily } from '../model-facts.ts'
+import type { ImageAbilities, ModelDefinition } from '../model.ts'
+import type { ImageFamily } from './image-family.ts'
 
 // Each list is created by a call that is marked as pure, so that a bundle with one builder contains only the rows of its kind.
 
@@ -8,7 +8,7 @@ export const INTERACTION_RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:
 export const STRIP_RATIOS = ['1:4', '4:1', '1:8', '8:1'] as const
 
 /** Chat models of Gemini (API specification, "Chat completion request"). Longest answers: the vendor's model table. */
-const GEMINI_CHAT_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ chatModels()
+export const GEMINI_CHAT_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ chatModels()
 
 /** Embedding models of Gemini (API specification, "Embedding request and response"). `contextTokens` applies to one text. */
 export const GEMINI_EMBEDDING_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ embeddingModels()
@@ -166,21 +166,3 @@ function imageModels(): ModelDefinition[] {
     },
   ]
 }
-
-/** A request with inline bytes is limited to 20 MB, and base64 makes a file a third larger (Gemini API, "Audio understanding"). */
-const MAX_RECORDING_BYTES = 14 * 1024 * 1024
-
-/** Transcription abilities of Gemini. Its timestamps are unreliable, so it supports only text. */
-export const GEMINI_TRANSCRIPTION: TranscriptionAbilities = {
-  formats: ['json', 'text'],
-  streams: false,
-  refusedFields: ['include', 'known_speaker_names', 'known_speaker_references'],
-  maxFileBytes: MAX_RECORDING_BYTES,
-}
-
-/** Chat models of Gemini, which also transcribe. In a separate file, because a bundle of builders does not need it. */
-export const GEMINI_LISTENING_MODELS: readonly ModelDefinition[] = GEMINI_CHAT_MODELS.map((model) => ({
-  ...model,
-  kind: ['chat', 'transcription'],
-  transcription: GEMINI_TRANSCRIPTION,
-}))

@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
-import { onDemand } from '../../core/maps.ts'
 import { parseDecimal } from '../../core/money.ts'
-import { configurationError } from '../parse-model-definitions.ts'
+import { onDemand } from '../../core/on-demand.ts'
+import { configurationError } from '../configuration-error.ts'
 import { METERS, METERS_WITH_MINIMUM, type Meter } from './rate.ts'
 
 /** Row of a price list. */

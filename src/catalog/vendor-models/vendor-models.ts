@@ -10,9 +10,7 @@ import {
   newerFirst,
   withoutDate,
 } from '../model.ts'
-import type { ImageFamily } from '../model-facts.ts'
-import { GEMINI_IMAGE_FAMILIES } from '../models/gemini-models.ts'
-import { OPENAI_IMAGE_FAMILIES } from '../models/openai-models.ts'
+import { imageFamilyOf } from '../models/image-families.ts'
 import { BUILT_IN_SNAPSHOT, PUBLIC_ID, type Snapshot } from './snapshot.ts'
 import { effortsOf, readVendorModel, type VendorModel } from './vendor-model.ts'
 
@@ -244,10 +242,4 @@ export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefi
     created: known.created,
     displayName: known.displayName,
   }
-}
-
-/** Returns the family of a vendor's own id, with or without its maker (`openai/gpt-image-2`), or `undefined` if it has none. */
-export function imageFamilyOf(upstream: string): ImageFamily | undefined {
-  const id = upstream.slice(upstream.lastIndexOf('/') + 1)
-  return [...OPENAI_IMAGE_FAMILIES, ...GEMINI_IMAGE_FAMILIES].find(({ ids }) => ids.test(id))
 }

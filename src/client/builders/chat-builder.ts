@@ -1,4 +1,4 @@
-import { invalidField } from '../../endpoints/schema.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import type { ChatContentPart, ChatMessage, ChatTool } from '../chat-types.ts'
 import type { ChatFields, ChatModels, OneAnswerChatFields } from '../models/chat-models.ts'
 import type { ModelId } from '../models/model-request.ts'

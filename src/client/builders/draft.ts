@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import { invalidField } from '../../endpoints/schema.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 
 /** Unfinished request. Immutable: every step returns a new one, so a half-built request can be shared. */
 export abstract class Draft<State extends object> {

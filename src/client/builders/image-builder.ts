@@ -1,9 +1,10 @@
 import type { ImageAbilities, ModelFacts } from '../../catalog/model-facts.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
-import { imageFamilyOf } from '../../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import {
   checkInteractionAbilities,
   type InteractionBlock,
@@ -19,7 +20,6 @@ import {
   checkPictureOptions,
   type OpenAIImageRequest,
 } from '../../endpoints/images/openai/openai-image-request.ts'
-import { invalidField } from '../../endpoints/schema.ts'
 import type { EditedImages } from '../gateway-client.ts'
 import type {
   ImageEditModels,

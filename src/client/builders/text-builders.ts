@@ -1,8 +1,8 @@
 import { DASHSCOPE_EMBEDDING_MODELS, DASHSCOPE_SPEECH_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_EMBEDDING_MODELS } from '../../catalog/models/gemini-models.ts'
 import { VOYAGE_EMBEDDING_MODELS } from '../../catalog/models/voyage-models.ts'
-import { invalidField } from '../../endpoints/schema.ts'
-import { checkSpeechAbilities } from '../../endpoints/speech/speech-request.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
+import { checkSpeechAbilities } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { OtherSpeechRequest, SpeechModels } from '../models/audio-models.ts'
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import type {

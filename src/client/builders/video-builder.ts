@@ -1,5 +1,5 @@
 import { DASHSCOPE_VIDEO_MODELS } from '../../catalog/models/dashscope-models.ts'
-import { invalidField } from '../../endpoints/schema.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import {
   referenceKind,
   type VideoIntent,

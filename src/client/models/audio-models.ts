@@ -1,6 +1,6 @@
 import type { SPEECH_FORMATS } from '../../catalog/model-facts.ts'
 import type { BASIC_VOICES, SHARED_VOICES } from '../../catalog/models/dashscope-models.ts'
-import type { OPENAI_VOICES } from '../../endpoints/speech/speech-request.ts'
+import type { OPENAI_VOICES } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { Upload } from '../upload.ts'
 
 /** Voices that every speech model has. */

@@ -2,10 +2,11 @@ import { SAMPLINGS_WITH_TOOLS } from '../../catalog/prices/plausible-usage.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
-import { chatCacheTime, withoutFields } from '../cache-marks.ts'
+import { chatCacheTime } from '../cache-marks.ts'
 import { type CallerUrl, defineEndpoint, type RemoteMedia } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { isInline, type MediaInput, type MediaKind } from '../media-input.ts'
+import { withoutFields } from '../price-members.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import {
   type AnswerObject,

@@ -17,16 +17,10 @@ import {
 } from '../operation.ts'
 import type { StreamTransform, VendorFailure } from '../stream-transform.ts'
 import { GENERATED_BYTES_PER_TOKEN } from '../token-estimate.ts'
-import {
-  type ChatAnnotation,
-  type ChatCompletion,
-  type ChatStreamDecoder,
-  type ChatStreamWriter,
-  chatUsage,
-  type FinishReason,
-} from './chat-completion.ts'
+import { type ChatAnnotation, type ChatCompletion, chatUsage, type FinishReason } from './chat-completion.ts'
 import type { ChatMessage, ChatRequest, ExtraContent, ThinkingBlock } from './chat-request.ts'
 import type { ChatAbilities } from './chat-schema.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
 
 /** A token is 50 ms of audio (OpenAI, "Managing costs"), which is streamed only as 16-bit PCM at 24 kHz. */
 const SOUND_BYTES_PER_TOKEN = 2_400

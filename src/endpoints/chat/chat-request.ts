@@ -1,5 +1,3 @@
-import { cacheMarkOf } from '../cache-marks.ts'
-
 /**
  * The chat request: OpenAI's chat completions body (API specification "Chat completion request", extended by the fields
  * current SDKs send). It is also the neutral form that vendor translators read.
@@ -119,10 +117,4 @@ export interface ChatRequest {
   reasoning_effort?: ReasoningEffort | null
   user?: string | null
   [field: string]: unknown
-}
-
-/** Joins text parts to one text, which every server accepts, unless one of them is to be cached. */
-export function textOrParts(parts: ChatContentPart[]): string | ChatContentPart[] {
-  if (parts.some((part) => cacheMarkOf(part) !== undefined)) return parts
-  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { EFFORTS } from '../../catalog/vendor-models/vendor-model.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../schema.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 import type { ChatRequest, ReasoningEffort } from './chat-request.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../schema.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 

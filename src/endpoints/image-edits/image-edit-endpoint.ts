@@ -6,16 +6,17 @@ import { type ImageHeader, imageHeader } from '../../wire/image-header.ts'
 import type { FormFile } from '../../wire/write-form.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { invalidField } from '../field-errors.ts'
 import { formTexts, withFormTexts } from '../forms.ts'
 import {
   checkListedSize,
   checkPictureOptions,
   pictureBillingFields,
   pictureEstimate,
-  pictureSchema,
 } from '../images/openai/openai-image-request.ts'
+import { pictureSchema } from '../images/openai/openai-image-schema.ts'
 import { type PassThroughOperation, passThrough } from '../operation.ts'
-import { checkRequest, invalidField, jsonSchemaOf } from '../schema.ts'
+import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import { type RequestPlaces, requestTexts } from '../texts.ts'
 import {
   ImageEditForm,

@@ -1,9 +1,10 @@
 import * as z from 'zod'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import type { Form, FormFile, FormPart } from '../../wire/write-form.ts'
+import { invalidField } from '../field-errors.ts'
 import { type FormValueKind, formValue, withoutEmptyInputs } from '../forms.ts'
 import type { PictureOptions } from '../images/openai/openai-image-request.ts'
-import { invalidField, listOf } from '../schema.ts'
+import { listOf } from '../schema.ts'
 
 /** An image in a JSON body: its URL (https or `data:`), or the id of a file at the vendor. */
 export type ImageReference = { readonly image_url: string } | { readonly file_id: string }

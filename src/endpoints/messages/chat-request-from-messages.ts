@@ -1,21 +1,22 @@
 import { createHash } from 'node:crypto'
-import { DetailedError } from '../../core/errors.ts'
+import { DetailedError } from '../../core/detailed-error.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
-import {
-  type ChatContentPart,
-  type ChatMessage,
-  type ChatRequest,
-  type ChatResponseFormat,
-  type ChatTool,
-  type ChatToolCall,
-  type ChatToolChoice,
-  type ExtraContent,
-  type ReasoningEffort,
-  textOrParts,
+import type {
+  ChatContentPart,
+  ChatMessage,
+  ChatRequest,
+  ChatResponseFormat,
+  ChatTool,
+  ChatToolCall,
+  ChatToolChoice,
+  ExtraContent,
+  ReasoningEffort,
 } from '../chat/chat-request.ts'
-import { changesNothing } from '../operation.ts'
-import { invalidField, isObjectSchema, SCHEMA_MAPS, unsupportedField } from '../schema.ts'
+import { textOrParts } from '../chat/text-or-parts.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { changesNothing } from '../neutral-values.ts'
+import { isObjectSchema, SCHEMA_MAPS } from '../schema.ts'
 import {
   addedTool,
   type ContentBlock,

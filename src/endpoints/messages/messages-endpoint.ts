@@ -1,13 +1,14 @@
-import { DetailedError, GatewayError } from '../../core/errors.ts'
+import { DetailedError } from '../../core/detailed-error.ts'
+import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import type { InlineBatches, InlineBatchState } from '../batches.ts'
-import { withoutFields } from '../cache-marks.ts'
 import type { ChatMessage } from '../chat/chat-request.ts'
 import { type CallerUrl, type Continuation, defineEndpoint, type Endpoint, type RemoteMedia } from '../endpoint.ts'
 import type { ErrorDialect } from '../error-dialect.ts'
 import type { MediaInput, MediaKind } from '../media-input.ts'
+import { withoutFields } from '../price-members.ts'
 import { checkRequest, fieldPath, jsonSchemaOf } from '../schema.ts'
 import {
   type AnswerObject,

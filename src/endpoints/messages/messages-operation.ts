@@ -11,6 +11,7 @@ import {
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { fitRequest } from '../chat/chat-schema.ts'
 import type { ExtraFeature } from '../endpoint.ts'
+import { renamedError } from '../field-errors.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -23,7 +24,6 @@ import {
   type WireAnswer,
   type WireRequest,
 } from '../operation.ts'
-import { renamedError } from '../schema.ts'
 import type { StreamTransform } from '../stream-transform.ts'
 import { chatRequestFromMessages, showsThinking } from './chat-request-from-messages.ts'
 import { type MessageFacts, messageFromCompletion } from './message-from-completion.ts'

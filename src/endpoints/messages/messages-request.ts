@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import * as z from 'zod'
 import { assertPlainJson, isJsonObject, isSparse, parseVendorJson } from '../../core/json.ts'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import type { ExtraContent } from '../chat/chat-request.ts'
 import { listOf } from '../schema.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'

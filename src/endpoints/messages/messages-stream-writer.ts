@@ -1,14 +1,10 @@
 import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import {
-  type ChatStreamDecoder,
-  type ChatStreamWriter,
-  type FinishReason,
-  JsonTextEnd,
-} from '../chat/chat-completion.ts'
+import type { FinishReason } from '../chat/chat-completion.ts'
 import { TranslatedStream } from '../chat/chat-operation.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import { type ChatStreamDecoder, type ChatStreamWriter, JsonTextEnd } from '../chat/chat-stream-writer.ts'
 import type { VendorCall } from '../operation.ts'
 import { type MessageFacts, messageId, messageUsage, stopReason } from './message-from-completion.ts'
 import { carriedSignature } from './messages-request.ts'

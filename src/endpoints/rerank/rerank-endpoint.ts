@@ -3,6 +3,7 @@ import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
 import { isInline, type MediaInput } from '../media-input.ts'
 import {
   type AnswerBody,
@@ -14,7 +15,7 @@ import {
   type WireAnswer,
   type WireRequest,
 } from '../operation.ts'
-import { checkRequest, invalidField, jsonSchemaOf, unsupportedField } from '../schema.ts'
+import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import { requestTexts } from '../texts.ts'
 import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens } from '../token-estimate.ts'
 import { isWebUrl } from '../web-urls.ts'

@@ -1,7 +1,8 @@
 import * as z from 'zod'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import type { Usage } from '../../core/usage.ts'
-import { invalidField, listOf } from '../schema.ts'
+import { invalidField } from '../field-errors.ts'
+import { listOf } from '../schema.ts'
 import { isWebUrl } from '../web-urls.ts'
 
 /**

@@ -1,18 +1,18 @@
 import { GatewayError } from '../../core/errors.ts'
 import { assertFittingTexts, isJsonObject, parseVendorJson } from '../../core/json.ts'
-import {
-  type ChatContentPart,
-  type ChatMessage,
-  type ChatRequest,
-  type ChatResponseFormat,
-  type ChatToolCall,
-  type ExtraContent,
-  type ThinkingBlock,
-  textOrParts,
+import type {
+  ChatContentPart,
+  ChatMessage,
+  ChatRequest,
+  ChatResponseFormat,
+  ChatToolCall,
+  ExtraContent,
+  ThinkingBlock,
 } from '../chat/chat-request.ts'
+import { textOrParts } from '../chat/text-or-parts.ts'
+import { invalidField, renamedError, unsupportedField } from '../field-errors.ts'
 import { INLINE_MODERATION, refuseLostBlocking } from '../moderations/moderations-endpoint.ts'
-import { changesNothing } from '../operation.ts'
-import { invalidField, renamedError, unsupportedField } from '../schema.ts'
+import { changesNothing } from '../neutral-values.ts'
 import { type CallableTool, CUSTOM_INPUT, chatTools, type Report, TOOL_SEARCH_NAME, ToolNames } from './chat-tools.ts'
 import { type EnvelopeOwner, isEnvelope, isSealOnly, MESSAGE_STATE, openReasoning } from './reasoning-envelope.ts'
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatTool, ChatToolChoice } from '../chat/chat-request.ts'
-import { invalidField, unsupportedField } from '../schema.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
 import { inputItems, itemType, type ResponsesRequest, type ResponsesTool } from './responses-request.ts'
 import { IMAGE_TOOL } from './responses-surcharges.ts'
 

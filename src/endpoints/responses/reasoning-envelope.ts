@@ -3,7 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '../../core/errors.ts'
 import { assertPlainJson, isJsonObject, isSparse, parseVendorJson } from '../../core/json.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
-import { invalidField } from '../schema.ts'
+import { invalidField } from '../field-errors.ts'
 
 /** Prefix of every `encrypted_content` that the gateway wrote. */
 export const ENVELOPE_MARK = 'signalbox:'

@@ -27,6 +27,7 @@ import { addWebUrls, isWebUrl } from '../web-urls.ts'
 import { backgroundResponses } from './background-responses.ts'
 import { ToolNames } from './chat-tools.ts'
 import { isEnvelope, peekReasoning, reasoningIn } from './reasoning-envelope.ts'
+import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
 import {
   inputItems,
@@ -34,7 +35,6 @@ import {
   type ResponsesItem,
   type ResponsesRequest,
   responsesCacheTime,
-  responsesMedia,
 } from './responses-request.ts'
 import { inputTokensSchema, responsesSchema } from './responses-schema.ts'
 import { KEEP_ALIVE_TYPE, ResponsesStreamWriter } from './responses-stream-writer.ts'

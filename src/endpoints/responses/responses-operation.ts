@@ -33,7 +33,8 @@ import {
   chatRequestFromResponses,
   type TranslatedRequest,
 } from './chat-request-from-responses.ts'
-import { type ResponsesRequest, responsesMedia } from './responses-request.ts'
+import { responsesMedia } from './responses-media.ts'
+import type { ResponsesRequest } from './responses-request.ts'
 import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-stream-writer.ts'
 
 /** Responses at a vendor that accepts the dialect itself. Other vendors answer through their {@link ChatOperation}. */

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { isJsonObject } from '../../core/json.ts'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../schema.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 import { itemType, type ResponsesItem } from './responses-request.ts'

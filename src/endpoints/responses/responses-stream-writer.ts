@@ -5,15 +5,10 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { MAX_ANSWER_ITEMS } from '../answer-json.ts'
-import {
-  type ChatAnnotation,
-  type ChatStreamDecoder,
-  type ChatStreamWriter,
-  type FinishReason,
-  JsonTextEnd,
-} from '../chat/chat-completion.ts'
+import type { ChatAnnotation, FinishReason } from '../chat/chat-completion.ts'
 import { TranslatedStream } from '../chat/chat-operation.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import { type ChatStreamDecoder, type ChatStreamWriter, JsonTextEnd } from '../chat/chat-stream-writer.ts'
 import { retryAfterOf } from '../error-dialect.ts'
 import type { VendorCall } from '../operation.ts'
 import { type CallableTool, CUSTOM_INPUT, type ToolNames } from './chat-tools.ts'

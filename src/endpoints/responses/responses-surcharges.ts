@@ -1,12 +1,12 @@
+import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import { SAMPLINGS_WITH_TOOLS } from '../../catalog/prices/plausible-usage.ts'
 import type { BillingFields } from '../../catalog/prices/prices.ts'
-import { imageFamilyOf } from '../../catalog/vendor-models/vendor-models.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ModelUsage, UsageCounts } from '../../core/usage.ts'
 import { chatFieldParam, chatSurcharges, pluginExtras } from '../chat/chat-surcharges.ts'
 import type { ExtraFeature, InnerModel } from '../endpoint.ts'
+import { unsupportedField } from '../field-errors.ts'
 import { PARTIAL_IMAGE_TOKENS, tokensPerPicture } from '../images/openai/openai-image-request.ts'
-import { unsupportedField } from '../schema.ts'
 
 /** Price fields of requests that vendors charge more for than the token prices of their ordinary price list. */
 export const RESPONSES_SURCHARGES = [

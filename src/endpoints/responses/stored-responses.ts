@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import {
   type ConversationPage,
   isBeyondConversation,
@@ -27,7 +27,8 @@ import type {
   StoredQuery,
   StoredReply,
 } from '../endpoint.ts'
-import { checkRequest, invalidField, listOf, unsupportedField } from '../schema.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { checkRequest, listOf } from '../schema.ts'
 import { standInId, vendorObjectIds } from '../vendor-objects.ts'
 import type { ResponsesOffer } from './responses-operation.ts'
 import {

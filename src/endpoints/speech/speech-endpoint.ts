@@ -6,21 +6,19 @@ import { OversizeEventError, sseData } from '../../wire/sse.ts'
 import { countCharacters } from '../character-count.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { invalidField } from '../field-errors.ts'
 import type { Operation, VendorCall, WireRequest } from '../operation.ts'
-import { checkRequest, invalidField, jsonSchemaOf } from '../schema.ts'
+import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import type { IncrementalEncoder, StreamTransform, VendorFailure } from '../stream-transform.ts'
 import { requestTexts } from '../texts.ts'
 import { estimateTokens } from '../token-estimate.ts'
+import { checkSpeechAbilities, type SpeechOptions, speechFormat, speechVoice } from './check-speech-abilities.ts'
 import {
-  checkSpeechAbilities,
   GATEWAY_FORMATS,
   isGatewayFormat,
   type SpeechFormat,
-  type SpeechOptions,
   type SpeechRequest,
-  speechFormat,
   speechSchema,
-  speechVoice,
 } from './speech-request.ts'
 
 const CONTENT_TYPES: Readonly<Record<SpeechFormat, string>> = {

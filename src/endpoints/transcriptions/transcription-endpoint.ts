@@ -9,8 +9,9 @@ import { sseData } from '../../wire/sse.ts'
 import type { CachedAnswers, CachedPart } from '../answer-json.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { invalidField } from '../field-errors.ts'
 import { formTexts, withFormTexts } from '../forms.ts'
-import { checkRequest, invalidField, jsonSchemaOf } from '../schema.ts'
+import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import {
   type AnswerObject,
   type EndpointTexts,

@@ -1,11 +1,12 @@
 import * as z from 'zod'
 import type { TRANSCRIPTION_FORMATS } from '../../catalog/model-facts.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import type { AudioFormat, AudioHeader } from '../../wire/audio/audio-header.ts'
 import type { Form, FormField, FormFile } from '../../wire/write-form.ts'
+import { invalidField } from '../field-errors.ts'
 import { type FormValueKind, formValue, withoutEmptyInputs } from '../forms.ts'
-import { invalidField, listOf } from '../schema.ts'
+import { listOf } from '../schema.ts'
 
 /** Format of a transcript (OpenAI API, "Create transcription", `response_format`). */
 export type TranscriptionFormat = (typeof TRANSCRIPTION_FORMATS)[number]

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import * as z from 'zod'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { MAX_PLAUSIBLE_COUNT } from '../../catalog/prices/plausible-usage.ts'
-import { onDemand } from '../../core/maps.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import type { TaskRecord, TaskState } from '../../stores/task-store.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
@@ -10,17 +10,10 @@ import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import type { TaskBehaviour } from '../task.ts'
 import { type KindOf, requestTexts } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
+import { createVideoOperation, type VideosOffer } from './video-operation.ts'
 import { checkRendering, readSize, resolutionsOf, type VideoGeometry, type VideoProtocol } from './video-protocol.ts'
 import { VIDEO_PROTOCOLS } from './video-protocols.ts'
-import {
-  createVideoOperation,
-  isGiven,
-  mediaAddresses,
-  type VideoParts,
-  type VideoRequest,
-  type VideosOffer,
-  videoFault,
-} from './video-request.ts'
+import { isGiven, mediaAddresses, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
 /** How videos are followed, priced by resolution, and shown (API specification, "Video generation request"). */
 export const videoTask: TaskBehaviour<VideoRequest, VideosOffer> = {

@@ -1,16 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { joinChunks } from '../../wire/chunks.ts'
-import {
-  type AcceptedTask,
-  neverStreams,
-  type Operation,
-  type VendorCall,
-  type WireAnswer,
-  type WireRequest,
-} from '../operation.ts'
-import { invalidField } from '../schema.ts'
-import type { TaskOperation } from '../task.ts'
+import { invalidField } from '../field-errors.ts'
 
 /** A video to render (API specification, "Video generation request"). `input` and `parameters` are the vendor's own. */
 export interface VideoRequest {
@@ -105,29 +95,4 @@ function isMediaUrl(text: string, takesData: boolean): boolean {
 
 function acceptedForms(takesData: boolean): string {
   return takesData ? 'an http(s) or oss URL, or data:image/…;base64,…' : 'an http(s) or oss URL'
-}
-
-/** Video at one vendor: submitted, then polled. All functions are pure. */
-export interface VideoOperation extends TaskOperation {
-  /** @throws GatewayError `invalid_request` naming the field if the body does not fit the model's protocol. */
-  toWire(call: VendorCall<VideoRequest>): WireRequest
-  /** Reads a 2xx answer to a submission. Returns `undefined` if it is malformed. */
-  accepted(answer: WireAnswer): AcceptedTask | undefined
-}
-
-/** Part of a vendor that handles video. */
-export interface VideosOffer {
-  readonly videos?: VideoOperation
-}
-
-/** Creates the submission of a video at a vendor. Its answer is a task. */
-export function createVideoOperation(videos: VideoOperation, call: VendorCall<VideoRequest>): Operation {
-  return {
-    requests: [videos.toWire(call)],
-    whole([answer]) {
-      const task = answer && videos.accepted({ ...answer, body: joinChunks(answer.chunks) })
-      return task && { chunks: [], usage: undefined, task }
-    },
-    stream: neverStreams,
-  }
 }

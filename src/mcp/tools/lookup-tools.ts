@@ -1,5 +1,6 @@
 import * as z from 'zod'
-import { type CatalogModel, isInScope } from '../../catalog/model.ts'
+import type { CatalogModel } from '../../catalog/model.ts'
+import { isInScope } from '../../catalog/model-scope.ts'
 import { MODEL_KINDS } from '../../core/model-kind.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
 import type { ListedModel } from '../../gateway/model-list.ts'

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { DetailedError, GatewayError } from '../../core/errors.ts'
+import { DetailedError } from '../../core/detailed-error.ts'
+import { GatewayError } from '../../core/errors.ts'
 import { readExactCallerJson } from '../../core/exact-json.ts'
 import { bodyPieces, type GatewayRequest } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'

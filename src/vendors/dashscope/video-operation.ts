@@ -2,13 +2,14 @@ import { Buffer } from 'node:buffer'
 import { ERROR_TABLE, GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { hasAtMost } from '../../endpoints/character-count.ts'
+import { readIntent } from '../../endpoints/videos/read-intent.ts'
 import {
   checkRendering,
   readRenderedSize,
   type VideoModelFacts,
   type VideoProtocolName,
 } from '../../endpoints/videos/video-protocol.ts'
-import { readIntent, videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
+import { videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
 import { isGiven, mediaAddresses, type VideoParts, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import type { ByteSpan } from '../../wire/json-cursor.ts'

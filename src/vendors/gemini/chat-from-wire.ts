@@ -2,13 +2,9 @@ import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
-import type {
-  ChatCompletion,
-  ChatStreamDecoder,
-  ChatStreamWriter,
-  FinishReason,
-} from '../../endpoints/chat/chat-completion.ts'
+import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { type SseReader, sseReader } from '../../wire/sse.ts'
 import { CompletionCollector } from '../shared/completion-collector.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-models.ts'
+import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-transcription.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
 import { incompleteTranscript, type Transcript } from '../../endpoints/transcriptions/transcript.ts'

@@ -3,7 +3,7 @@ import { isJsonObject } from '../../core/json.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { CompletionRequest } from '../../endpoints/completions/completion-request.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
-import { changesNothing } from '../../endpoints/operation.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/invalid-response.ts'
 import {

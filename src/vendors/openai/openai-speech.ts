@@ -1,13 +1,9 @@
 import type { Buffer } from 'node:buffer'
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { SPEECH_FORMATS } from '../../catalog/model-facts.ts'
+import { OPENAI_VOICES } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { SpeechDecoder, TakeSamples } from '../../endpoints/speech/speech-endpoint.ts'
-import {
-  isGatewayFormat,
-  OPENAI_VOICES,
-  type SpeechFormat,
-  unusedSpeechFields,
-} from '../../endpoints/speech/speech-request.ts'
+import { isGatewayFormat, type SpeechFormat, unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
 import { compressedFormat } from '../../wire/audio/audio-header.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'

@@ -3,13 +3,9 @@ import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
-import type {
-  ChatAnnotation,
-  ChatStreamDecoder,
-  ChatStreamWriter,
-  FinishReason,
-} from '../../endpoints/chat/chat-completion.ts'
+import type { ChatAnnotation, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest, EncryptedReasoning } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import { EventLines, EventSplitter } from '../../wire/event-splitter.ts'
 import { startsWith } from '../../wire/json-cursor.ts'

@@ -3,12 +3,12 @@ import {
   type ChatAnnotation,
   type ChatAnswerMessage,
   type ChatCompletion,
-  type ChatStreamWriter,
   chatUsage,
   type FinishReason,
 } from '../../endpoints/chat/chat-completion.ts'
 import { messageTextBytes } from '../../endpoints/chat/chat-operation.ts'
 import type { ChatRequest, ChatToolCall, ExtraContent, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import type { VendorCall } from '../vendor.ts'
 
 interface CollectedChoice {

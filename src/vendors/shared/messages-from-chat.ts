@@ -1,6 +1,6 @@
 import { WorkBudget } from '../../core/calls-in-flight.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { changesNothing } from '../../endpoints/operation.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { VendorCall } from '../vendor.ts'
 import { type MessagesEffort, type ModelAbilities, reasoningToWire, type ThinkingConfig } from './messages-abilities.ts'
 import {

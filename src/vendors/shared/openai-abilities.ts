@@ -1,7 +1,7 @@
-import type { PriceMember, PriceMembers } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatAbilities } from '../../endpoints/chat/chat-schema.ts'
 import { searchParam } from '../../endpoints/chat/chat-surcharges.ts'
+import type { PriceMember, PriceMembers } from '../../endpoints/price-members.ts'
 import type { MediaFacts, MediaRules } from '../vendor.ts'
 import { effortUnseen, reasonsUnseen } from './reasoning.ts'
 

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import { type CacheTime, chatCacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { changesNothing } from '../../endpoints/operation.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ChatOperation, VendorCall, VendorFailure } from '../vendor.ts'
 import type { KeyHeaders } from './vendor-options.ts'
 

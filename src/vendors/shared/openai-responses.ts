@@ -4,16 +4,12 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { changesNothing } from '../../endpoints/operation.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
 import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
+import { readsUnseen } from '../../endpoints/responses/responses-media.ts'
 import type { ResponsesPassThroughOperation } from '../../endpoints/responses/responses-operation.ts'
-import {
-  inputItems,
-  itemType,
-  type ResponsesRequest,
-  readsUnseen,
-} from '../../endpoints/responses/responses-request.ts'
+import { inputItems, itemType, type ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import { asBuffer, joinChunks } from '../../wire/chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'

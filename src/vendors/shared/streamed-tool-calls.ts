@@ -1,6 +1,6 @@
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { JsonTextEnd } from '../../endpoints/chat/chat-completion.ts'
+import { JsonTextEnd } from '../../endpoints/chat/chat-stream-writer.ts'
 
 /** The tool call that a streamed chunk belongs to. */
 export interface LocatedPiece {

@@ -2,7 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { type CacheMark, cacheMarkOf } from '../../endpoints/cache-marks.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { INLINE_MODERATION, refuseLostBlocking } from '../../endpoints/moderations/moderations-endpoint.ts'
-import { changesNothing } from '../../endpoints/operation.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ChatField } from './openai-chat-dialect.ts'
 
 /** Fields that current SDKs send in addition to those known by name. */

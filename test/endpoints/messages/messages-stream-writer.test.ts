@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ChatStreamWriter } from '../../../src/endpoints/chat/chat-completion.ts'
+import type { ChatStreamWriter } from '../../../src/endpoints/chat/chat-stream-writer.ts'
 import { carriedSignature } from '../../../src/endpoints/messages/messages-request.ts'
 import { MessagesStreamWriter } from '../../../src/endpoints/messages/messages-stream-writer.ts'
 import { blocksOfStream, eventsOf, type StreamEvent } from './stream-events.ts'

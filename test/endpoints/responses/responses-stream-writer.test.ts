@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../../src/core/errors.ts'
-import type { ChatStreamWriter } from '../../../src/endpoints/chat/chat-completion.ts'
+import type { ChatStreamWriter } from '../../../src/endpoints/chat/chat-stream-writer.ts'
 import { ToolNames } from '../../../src/endpoints/responses/chat-tools.ts'
 import { openReasoning } from '../../../src/endpoints/responses/reasoning-envelope.ts'
 import { ResponsesStreamWriter, type WriterFacts } from '../../../src/endpoints/responses/responses-stream-writer.ts'

@@ -4,8 +4,9 @@ import type { ModelFacts } from '../../../src/catalog/model-facts.ts'
 import { BUILT_IN_MODELS } from '../../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
 import { countCharacters } from '../../../src/endpoints/character-count.ts'
+import { speechVoice } from '../../../src/endpoints/speech/check-speech-abilities.ts'
 import { speechEndpoint } from '../../../src/endpoints/speech/speech-endpoint.ts'
-import { type SpeechRequest, speechVoice, unusedSpeechFields } from '../../../src/endpoints/speech/speech-request.ts'
+import { type SpeechRequest, unusedSpeechFields } from '../../../src/endpoints/speech/speech-request.ts'
 
 const catalog = createCatalog(BUILT_IN_MODELS)
 const flash = catalog.find('qw3-tts-flash') as ModelFacts

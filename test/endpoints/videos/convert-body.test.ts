@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
 import type { CatalogModel } from '../../../src/catalog/model.ts'
+import { readIntent } from '../../../src/endpoints/videos/read-intent.ts'
 import { videoEndpoint } from '../../../src/endpoints/videos/video-endpoint.ts'
 import type { VideoProtocolName } from '../../../src/endpoints/videos/video-protocol.ts'
-import { readIntent } from '../../../src/endpoints/videos/video-protocols.ts'
 import type { VideoRequest } from '../../../src/endpoints/videos/video-request.ts'
 import { convertBody, protocolOfBody } from '../../../src/vendors/dashscope/video-operation.ts'
 import {

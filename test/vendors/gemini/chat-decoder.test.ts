@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import type { ChatStreamDecoder } from '../../../src/endpoints/chat/chat-completion.ts'
+import type { ChatStreamDecoder } from '../../../src/endpoints/chat/chat-stream-writer.ts'
 import { CUTS, cutBytes } from '../../support/feed-stream.ts'
 import { recordingWriter, type WriterCall } from '../../support/recording-writer.ts'
 import { chatCall, jsonAnswer, vendor } from './gemini-call.ts'
