@@ -33,7 +33,7 @@ function dialectText(dialect: PresetDialect): string {
   if (toolIdLength !== undefined) texts.push(`ids of tool calls hashed to ${toolIdLength} characters`)
   if (prefillMember !== undefined) texts.push(`a last assistant turn gets ${code(prefillMember)}`)
   if (answersTools === true) texts.push('a user turn after results of tools gets an assistant turn before it')
-  if (typedBranches === true) texts.push(`${code('type')} beside ${code('anyOf')} moved into its branches`)
+  if (typedBranches === true) texts.push(`${code('type')} next to ${code('anyOf')} moved into its branches`)
   return texts.join('; ')
 }
 

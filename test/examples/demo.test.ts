@@ -126,7 +126,7 @@ describe('the demo', () => {
       'moderations',
       'rerank',
       'batches',
-      'pictures',
+      'images',
       'speech',
       'transcriptions',
       'videos',
