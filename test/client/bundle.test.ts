@@ -50,10 +50,10 @@ describe('the client in a bundle', () => {
     expect(inputs.filter((path) => /src\/(client\/builders|catalog)\//.test(path))).toEqual([])
   })
 
-  test('shares the errors with the builders, so that both together are at most 22 kB', async () => {
+  test('shares the errors with the builders, so that both together are at most 22.5 kB', async () => {
     const { sizeBytes } = await bundle(`export * from '${CLIENT}'; export * from '${BUILDERS}'`)
 
-    expect(sizeBytes).toBeLessThan(22_000)
+    expect(sizeBytes).toBeLessThan(22_500)
   })
 })
 
