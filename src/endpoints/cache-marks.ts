@@ -1,3 +1,5 @@
+// See docs/decisions/0015-prompt-caching.md.
+
 import type { BillingFields } from '../catalog/prices/prices.ts'
 import { isJsonObject } from '../core/json.ts'
 import type { ExtraFeature } from './endpoint.ts'
