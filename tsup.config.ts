@@ -1,3 +1,5 @@
+// See docs/decisions/0002-build.md.
+
 import { execFile } from 'node:child_process'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -13,7 +13,7 @@ thread is read from /proc in steps of 10 ms, and helper threads, which collect g
 rounds; "against the floor" is the median of the comparisons within each round, with the least and the greatest in parentheses.
 Every answer is checked for status and size, one of each kind for its content, and the account must have been charged for exactly
 the answers given. On a shared or virtual machine trust the ratios of CPU time; requests per second and p99 are mostly the machine's.
-[Where the time to the first byte goes](../docs/decisions/0028-where-the-first-byte-goes.md) is on a page of its own.`,
+\`bench/first-byte-trace.mjs\` shows where the time to the first byte is spent.`,
   scenarios: SCENARIOS,
   proxiesOf,
   referencesOf: () => [{ name: FLOOR.name, column: 'against the floor' }],

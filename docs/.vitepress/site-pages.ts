@@ -6,7 +6,7 @@ export const ROOT = join(import.meta.dirname, '../..')
 
 /** A page of the site. */
 export interface SitePage {
-  /** Path below `docs`: `billing.md`, `decisions/0003-biome.md`. */
+  /** Path below `docs`: `billing.md`, `decisions/0011-sqlite.md`. */
   readonly path: string
   /** Its first heading. */
   readonly title: string
@@ -87,14 +87,15 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
 ]
 
 /**
- * The sections of the sidebar: the guides by topic, then the decisions by number.
+ * The sections of the sidebar: the guides by topic, then the index of the decisions and the decisions by number.
  * @throws Error for a guide that is not there or has no heading.
  */
 export function siteSections(): SiteSection[] {
-  const decisions = readdirSync(join(ROOT, 'docs/decisions'))
-    .filter((name) => name.endsWith('.md'))
+  const records = readdirSync(join(ROOT, 'docs/decisions'))
+    .filter((name) => /^\d+-.+\.md$/.test(name))
     .sort()
-    .map((name) => readSitePage(`decisions/${name}`))
+    .map((name) => `decisions/${name}`)
+  const decisions = ['decisions/README.md', ...records].map(readSitePage)
   const guides = GUIDES.map(({ title, names }) => ({ title, pages: names.map((name) => readSitePage(`${name}.md`)) }))
   return [...guides, { title: 'Decisions', pages: decisions }]
 }
@@ -116,8 +117,8 @@ const MIN_SUMMARY_CHARACTERS = 60
 /** The first sentences, else the names of the sections. */
 function summaryOf(body: string): string {
   const [introduction = '', ...sections] = body.replaceAll(/^```[\s\S]*?^```/gm, '').split(/^## /m)
-  // Dates, lists and tables are no sentences.
-  const paragraph = introduction.split(/\n\s*\n/).find((text) => /^\s*[^\s\d|#-]/.test(text))
+  // Status lines, lists and tables do not introduce a page.
+  const paragraph = introduction.split(/\n\s*\n/).find((text) => /^\s*(?!Status: )[^\s\d|#-]/.test(text))
   if (paragraph === undefined) return sections.map((section) => section.split('\n', 1)[0]).join(', ')
   let summary = ''
   // A full stop inside backquotes ends nothing.
@@ -134,5 +135,4 @@ function plainText(markdown: string): string {
     .replaceAll('**', '')
     .replaceAll(/\s+/g, ' ')
     .trim()
-    .replace(/^Context\. /, '')
 }

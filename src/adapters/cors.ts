@@ -1,3 +1,5 @@
+// See docs/decisions/0028-serving.md.
+
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 

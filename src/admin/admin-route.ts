@@ -1,3 +1,5 @@
+// See docs/decisions/0026-admin-and-console.md.
+
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import type { Clock, Timer } from '../core/clock.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0001-packages.md.
+
 import { Command, type CommanderError, Option } from 'commander'
 import { nearestName } from '../core/known-members.ts'
 import { SettingError } from './setting-values.ts'

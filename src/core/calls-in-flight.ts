@@ -1,3 +1,5 @@
+// See docs/decisions/0029-speed.md.
+
 import { GatewayError } from './errors.ts'
 
 /** A call that can be aborted. */

@@ -1,3 +1,5 @@
+// See docs/decisions/0022-sign-in-and-options.md.
+
 type KeysOf<Options> = Options extends unknown ? keyof Options : never
 
 /**

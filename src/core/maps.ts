@@ -1,3 +1,5 @@
+// See docs/decisions/0029-speed.md.
+
 import { isYoungerThan } from './clock.ts'
 
 /** Minimum number of added entries before the entries are moved. */

@@ -1,3 +1,5 @@
+// See docs/decisions/0029-speed.md.
+
 import { MessageChannel } from 'node:worker_threads'
 import { GatewayError } from './errors.ts'
 

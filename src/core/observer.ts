@@ -1,3 +1,5 @@
+// See docs/decisions/0027-observers.md.
+
 import type { ErrorCode } from './errors.ts'
 import type { GatewayEvent } from './events.ts'
 import type { Usage } from './usage.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0015-prompt-caching.md.
+
 import { isJsonObject } from '../core/json.ts'
 
 /** A caller's mark on a part of a prompt or on a tool. It asks the vendor to cache the prompt up to this point. */

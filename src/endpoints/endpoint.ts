@@ -1,3 +1,5 @@
+// See docs/decisions/0003-layers-and-endpoints.md.
+
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import type { BillingFields } from '../catalog/prices/prices.ts'
 import type { GatewayError } from '../core/errors.ts'

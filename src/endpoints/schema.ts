@@ -1,3 +1,5 @@
+// See docs/decisions/0029-speed.md.
+
 import * as z from 'zod'
 import { GatewayError } from '../core/errors.ts'
 

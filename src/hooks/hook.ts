@@ -1,3 +1,5 @@
+// See docs/decisions/0012-hooks.md.
+
 import type { Clock } from '../core/clock.ts'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import { isJsonObject } from '../core/json.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0013-json-answers.md.
+
 import { type Context, createContext, Script } from 'node:vm'
 import { isJsonObject } from '../core/json.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0025-context-windows.md.
+
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0004-holds.md.
+
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage, type UsageBounds } from '../catalog/prices/plausible-usage.ts'
 import { GatewayError } from '../core/errors.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0004-holds.md.
+
 import type { CatalogModel } from '../catalog/model.ts'
 import { highestCharge } from '../catalog/prices/prices.ts'
 import type { Usage } from '../core/usage.ts'

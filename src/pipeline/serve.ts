@@ -1,3 +1,5 @@
+// See docs/decisions/0029-speed.md.
+
 import { GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CompiledHook, HookTable } from '../hooks/hook-table.ts'

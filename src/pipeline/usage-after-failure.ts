@@ -1,3 +1,5 @@
+// See docs/decisions/0005-charges-without-a-report.md.
+
 import type { UnbilledUsage, Usage } from '../core/usage.ts'
 import type { TaskDetails } from '../stores/task-store.ts'
 import { storableText, tagsOf, type UsageDraft } from '../usage/usage-record.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0021-clouds-and-credentials.md.
+
 import { type Clock, isYoungerThan } from '../core/clock.ts'
 import type { Credential, CredentialProvider } from '../core/credential.ts'
 import { isPending } from '../core/maybe-promise.ts'

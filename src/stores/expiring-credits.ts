@@ -1,3 +1,5 @@
+// See docs/decisions/0007-corrections-and-credits.md.
+
 import { type Account, lesserOf } from './ledger.ts'
 
 /** Rest of a credit that expires. */

@@ -1,3 +1,5 @@
+// See docs/decisions/0009-idempotency.md.
+
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** Retention of an Idempotency-Key, in milliseconds: 24 hours. */

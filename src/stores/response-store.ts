@@ -1,3 +1,5 @@
+// See docs/decisions/0017-stored-responses.md.
+
 import { isJsonObject } from '../core/json.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 

@@ -1,3 +1,5 @@
+// See docs/decisions/0006-spending-caps.md.
+
 import type { MemberNames } from '../core/known-members.ts'
 import type { SpendingCap } from './principal.ts'
 

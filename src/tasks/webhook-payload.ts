@@ -1,3 +1,5 @@
+// See docs/decisions/0010-webhook-secrets.md.
+
 import { createHmac } from 'node:crypto'
 import { type Ids, secretBytes } from '../core/ids.ts'
 import type { TaskRecord } from '../stores/task-store.ts'

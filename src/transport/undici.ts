@@ -1,3 +1,5 @@
+// See docs/decisions/0029-speed.md.
+
 import type { LookupFunction, Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
 import type { Dispatcher } from 'undici'

@@ -1,3 +1,5 @@
+// See docs/decisions/0008-usage-records.md.
+
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageCounts } from '../core/usage.ts'
 import type { LatencyCounts, UsageRecord } from './usage-record.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0001-packages.md.
+
 import { Dicer } from '@fastify/busboy'
 import { endOfTurn } from '../core/calls-in-flight.ts'
 import { GatewayError } from '../core/errors.ts'

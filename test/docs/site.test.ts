@@ -45,14 +45,14 @@ test('the reference covers the entries of the package', () => {
 
 describe('a link', () => {
   test('within docs stays as it is', () => {
-    for (const href of ['billing.md#guarantees', '#top', 'https://example.com/x', 'decisions/0003-biome.md'])
+    for (const href of ['billing.md#guarantees', '#top', 'https://example.com/x', 'decisions/0011-sqlite.md'])
       expect(siteLink(href, 'models.md'), href).toBeUndefined()
   })
 
   test('leads to a page that shows another file of the repository', () => {
     expect(siteLink('../examples/express.mjs', 'getting-started.md')).toBe('/files/examples/express.mjs.html')
     expect(siteLink('../README.md#why', 'index.md')).toBe('/files/README.html#why')
-    expect(siteLink('../../CONTRIBUTING.md', 'decisions/0003-biome.md')).toBe('/files/CONTRIBUTING.html')
+    expect(siteLink('../../CONTRIBUTING.md', 'decisions/0011-sqlite.md')).toBe('/files/CONTRIBUTING.html')
   })
 
   test('in such a file leads back to the page', () => {

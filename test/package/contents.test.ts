@@ -20,7 +20,7 @@ describe('the packed files', () => {
       'schemas/signalbox.config.schema.json',
     ]
     const isGuide = (file: string) =>
-      /^docs\/(?:decisions\/)?[\w-]+\.md$|^docs\/public\/(?:benchmark\.svg|console\/[\w-]+\.jpg)$|^docs\/monitoring\/[\w.]+\.(?:yml|json)$/.test(
+      /^docs\/[\w-]+\.md$|^docs\/public\/(?:benchmark\.svg|console\/[\w-]+\.jpg)$|^docs\/monitoring\/[\w.]+\.(?:yml|json)$/.test(
         file,
       )
     const isExample = (file: string) =>
@@ -123,7 +123,7 @@ describe('the packed files', () => {
 })
 
 describe('the runtime dependencies', () => {
-  test('are the three that need no further reason, and those that have a record in docs/decisions (0007, 0009, 0048, 0068)', () => {
+  test('are the three that need no further reason, and those that have a reason in docs/decisions/0001-packages.md', () => {
     expect(Object.keys(manifest.dependencies).sort()).toEqual([
       '@cfworker/json-schema',
       '@fastify/busboy',

@@ -1,3 +1,5 @@
+// See docs/decisions/0019-catalog-snapshot.md.
+
 import { hasDotSegment } from '../model.ts'
 import { objectOf } from '../prices/price-import.ts'
 import snapshot from './snapshot.json' with { type: 'json' }

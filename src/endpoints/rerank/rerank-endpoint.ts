@@ -1,3 +1,5 @@
+// See docs/decisions/0024-rerank-and-moderations.md.
+
 import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0018-vendor-state.md.
+
 import { Buffer } from 'node:buffer'
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '../../core/errors.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0023-transcription-billing.md.
+
 import { Buffer } from 'node:buffer'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { GatewayError } from '../../core/errors.ts'

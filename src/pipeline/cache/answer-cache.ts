@@ -1,3 +1,5 @@
+// See docs/decisions/0014-response-cache.md.
+
 import { Buffer } from 'node:buffer'
 import { createHash, hash } from 'node:crypto'
 import { type CatalogModel, isPattern, starOf } from '../../catalog/model.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0011-sqlite.md.
+
 import { workAtEndOfTurn } from '../../core/calls-in-flight.ts'
 import {
   explained,

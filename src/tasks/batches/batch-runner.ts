@@ -1,3 +1,5 @@
+// See docs/decisions/0016-batches.md.
+
 import { isYoungerThan, scheduleCutOff, type Timer } from '../../core/clock.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { RecentMap } from '../../core/maps.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0016-batches.md.
+
 import { Buffer } from 'node:buffer'
 import { CallsUnderWay } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0020-presets.md.
+
 import type { MemberNames } from '../../core/known-members.ts'
 import type { RerankLimits } from '../vendor.ts'
 import type { ErrorWords } from './openai-error.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0001-packages.md.
+
 import { Buffer } from 'node:buffer'
 import type { WasmMediaEncoder } from 'wasm-media-encoders'
 

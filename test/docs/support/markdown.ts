@@ -25,7 +25,7 @@ export function readPage(path: string): Page {
   return { path, text: readFileSync(join(ROOT, path), 'utf8') }
 }
 
-/** The README and every page directly in `docs`; decisions are history and are left as they were written. */
+/** Returns the README and every page directly in `docs`. */
 export function readPages(): Page[] {
   const docs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
   return [readPage('README.md'), ...docs.sort().map((name) => readPage(`docs/${name}`))]
