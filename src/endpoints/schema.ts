@@ -196,7 +196,7 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
   const issue = mostSpecificIssue(result.error.issues)
   const param = fieldPath(issue.path)
   const isAbsent = issue.isOfUnion && valueAt(body, issue.path) === undefined
-  const problem = isAbsent ? 'is required' : issue.message.replace(OF_NOTHING, 'is required: $1')
+  const problem = isAbsent ? 'is required' : issue.message.replace(MISSING_VALUE_MESSAGE, 'is required: $1')
   throw new GatewayError('invalid_request', {
     message: param === '' ? `The request body: ${problem}` : `${param}: ${problem}`,
     param: param === '' ? undefined : param,
@@ -204,7 +204,7 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
 }
 
 /** Message that zod reports for an absent member. */
-const OF_NOTHING = /^Invalid input: (expected .*), received undefined$/
+const MISSING_VALUE_MESSAGE = /^Invalid input: (expected .*), received undefined$/
 
 /**
  * Returns `undefined` if the schema accepts the body. Some length checks run on values of any type, and a caller's own `length` may
@@ -326,7 +326,7 @@ export function unsupportedField(param: string, problem: string): GatewayError {
   return new GatewayError('unsupported_parameter', { message: `${param}: ${problem}`, param })
 }
 
-/** The same error about the field as another dialect names it. */
+/** Returns the error with another dialect's name of its field. */
 export function renamedError(error: GatewayError, param: string): GatewayError {
   if (error.param === undefined || error.param === param) return error
   const message = error.message.replaceAll(error.param, param)

@@ -18,7 +18,7 @@ export type Moment = Date | number | string
 
 /** Time steps, in UTC. */
 export const USAGE_STEPS = ['hour', 'day', 'month'] as const
-/** One of {@link USAGE_STEPS}. */
+/** Time step: a member of {@link USAGE_STEPS}. */
 export type UsageStep = (typeof USAGE_STEPS)[number]
 
 /** Query for usage. */

@@ -4,7 +4,7 @@ import type { LatencyCounts, UsageRecord } from './usage-record.ts'
 
 /** Dimensions by which sums can be grouped, in addition to time. */
 export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor', 'endUser', 'tag'] as const
-/** One of {@link USAGE_DIMENSIONS}. */
+/** Dimension: a member of {@link USAGE_DIMENSIONS}. */
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
 /** Dimensions that only records contain. Their values are unlimited, so their sums are computed on demand. */
