@@ -72,7 +72,9 @@ function sentencesOfComment({ isDoc, line, lines }) {
   const paragraphs = []
   for (const [index, text] of lines.entries()) {
     const tag = /^@\w+(?: \w+(?= [A-Z`]))? ?/.exec(text)?.[0]
-    const isNew = tag !== undefined || /^(?:- |\d\. )/.test(text) || text.trim() === '' || paragraphs.length === 0
+    const isItem = tag !== undefined || /^(?:- |\d\. )/.test(text)
+    const isAfterBlank = (paragraphs.at(-1)?.text ?? '').trim() === ''
+    const isNew = isItem || isAfterBlank || text.trim() === ''
     if (isNew) paragraphs.push({ line: line + index, text: text.slice(tag?.length ?? 0).replace(/^(?:- |\d\. )/, '') })
     else paragraphs.at(-1).text += ` ${text}`
   }

@@ -2,6 +2,14 @@ import { expect, test } from 'vitest'
 import { findingsIn, withoutExceptions } from './check-prose.mjs'
 import { EXCEPTIONS, RULES } from './prose-rules.mjs'
 
+interface Rule {
+  readonly name: string
+  readonly kinds: readonly string[]
+  readonly advice: string
+  readonly bad: readonly string[]
+  readonly good: readonly string[]
+}
+
 /** Text of a file in which a sentence is of that kind. */
 const FILES: Readonly<Record<string, (sentence: string) => { path: string; text: string }>> = {
   docstring: (sentence) => ({ path: 'src/a.ts', text: `/** ${sentence} */\nconst a = 1\n` }),
@@ -17,7 +25,7 @@ const found = (kind: string, sentence: string): string[] => {
   return findingsIn(path, text).map(({ name, advice }) => `${name}: ${advice}`)
 }
 
-const cases = RULES.flatMap(({ name, kinds, advice, bad, good }) =>
+const cases = (RULES as unknown as readonly Rule[]).flatMap(({ name, kinds, advice, bad, good }) =>
   kinds.flatMap((kind) => [{ rule: `${name}: ${advice}`, kind, bad, good }]),
 )
 
@@ -75,7 +83,7 @@ test('accepts what an exception names, in that file only, and reports an excepti
 
   const { findings: left, unused } = withoutExceptions(findings, exceptions)
 
-  expect(left.map(({ path }) => path)).toEqual(['src/b.ts'])
+  expect(left.map(({ path }: { path: string }) => path)).toEqual(['src/b.ts'])
   expect(unused.map(({ part }) => part)).toEqual(['anew'])
 })
 
