@@ -5,8 +5,9 @@
 //
 // With --check, the script fails if a figure exceeds its bound in BOUNDS.
 //
-// Every function of src notes its file when it is entered. A request is sent once to warm up, then once to be measured: from
-// `gateway.fetch` until its answer has been read and its end was reported. The vendor is a transport of this script.
+// Every function of src notes its file when it is entered. A request is sent once to warm up, then four times to be measured: from
+// `gateway.fetch` until its answer has been read and its end was reported. The smallest figures count, because timers of background work
+// may add to a request. The vendor is a transport of this script.
 import { EventEmitter, once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, relative, resolve } from 'node:path'
@@ -211,9 +212,13 @@ async function walk({ path = '/v1/chat/completions', body, bodyFrom, type = JSON
     await ended
   }
   await send()
-  await send()
-  const hops = entered.filter((file, index) => index > 0 && file !== entered[index - 1])
-  const result = { files: new Set(entered).size, hops: hops.length }
+  const result = { files: Infinity, hops: Infinity }
+  for (let count = 0; count < 4; count++) {
+    await send()
+    const hops = entered.filter((file, index) => index > 0 && file !== entered[index - 1])
+    result.files = Math.min(result.files, new Set(entered).size)
+    result.hops = Math.min(result.hops, hops.length)
+  }
   entered = undefined
   await gateway.close({ drainMs: 0 })
   return result
