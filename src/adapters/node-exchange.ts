@@ -209,7 +209,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 
   endConnection(): void {
-    // HTTP/2 connections carry many requests and end by other means. A sent head has told the caller to keep the connection open:
+    // HTTP/2 connections carry many requests and end by other means. A sent head has announced that the connection stays open:
     // ending it now would hit the caller's next request, whose answer can end it instead.
     if (this.#request.httpVersionMajor < 2) this.#response.shouldKeepAlive = false
   }

@@ -254,7 +254,7 @@ function withSecret(entry: { readonly safetyIdentifierKey?: string }, environmen
   return key === undefined ? entry : { ...entry, safetyIdentifierKey: expanded(key, environment) }
 }
 
-/** A value `$NAME` is that of a variable, for what must not stand in a file. */
+/** Returns a value. `$NAME` is replaced by the variable of that name, so that files need no secrets. */
 function expanded(value: string, environment: Environment): string {
   if (!/^\$[A-Z][A-Z0-9_]*$/.test(value)) return value
   const name = value.slice(1)

@@ -154,7 +154,7 @@ export interface GatewayClient {
       options?: CallOptions,
     ): Promise<Stream extends true ? TextCompletionStream : TextCompletion>
   }
-  /** Pictures, and edits of pictures. */
+  /** Images, and edits of images. */
   readonly images: Images
   /** Videos: tasks to submit, poll and download. */
   readonly videos: Videos

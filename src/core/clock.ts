@@ -12,7 +12,7 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): Timer
 }
 
-// Node's timers overflow above this, and would fire at once.
+// Node's timers overflow above this, and would fire immediately.
 const MAX_DELAY_MS = 2 ** 31 - 1
 
 /** The machine's clock, on unreferenced timers. */
@@ -32,8 +32,8 @@ export function scheduleCutOff(clock: Clock, leftMs: number, callback: () => voi
 }
 
 /**
- * Is what was noted at `fromMs` younger than `ageMs` now? No for a time to come: the clock was set back since, and it may be of any
- * age. What a process keeps for a while would otherwise be kept until the old time comes round again.
+ * Returns whether data of `fromMs` is younger than `ageMs` at `nowMs`. False if `fromMs` is in the future: the clock was set back, so the
+ * data may have any age, and a process would keep it until the clock reaches `fromMs` again.
  */
 export function isYoungerThan(ageMs: number, fromMs: number, nowMs: number): boolean {
   return fromMs <= nowMs && nowMs - fromMs < ageMs

@@ -132,7 +132,7 @@ export interface BoundAnswer {
 
 /** A request whose references are replaced by what they refer to. */
 export interface RecalledRequest<Request> {
-  /** The same object if there are no references. */
+  /** Request with resolved references. Without references, it is the same object as before. */
   readonly request: Request
   /** The caller's request, if `request` differs from it only by resolved references. */
   readonly original: Request | undefined

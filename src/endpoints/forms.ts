@@ -27,7 +27,7 @@ export function withFormTexts(form: Form, texts: ReadonlyMap<string, string>, li
   })
 }
 
-/** Name of a field without the number that some clients write behind the names of lists. */
+/** Name of a field without the number that some clients append to the names of lists. */
 function bareName(name: string): string {
   return name.replace(/\[\d{0,3}\]$/, '')
 }

@@ -8,7 +8,7 @@ import { fieldPath } from './schema.ts'
  */
 export type TextKind = 'text' | 'reasoning' | 'tool_arguments' | 'transcript' | 'parameter'
 
-/** Who wrote a text of a request. */
+/** Author of a text of a request. */
 export type TextRole = 'system' | 'user' | 'assistant' | 'tool'
 
 /** One text of a request or of an answer. */
@@ -225,7 +225,7 @@ export interface RequestPlaces {
   readonly open?: readonly string[]
   /** Members that the vendor never gets. */
   readonly unsent?: readonly string[]
-  /** Who wrote the strings of an entry of a member, or of the whole member unless it is a list. */
+  /** Returns the author of the strings of an entry of a member, or of the whole member unless it is a list. */
   roleOf?(member: string, entry: unknown): TextRole | undefined
 }
 

@@ -33,7 +33,7 @@ export function estimateTokens(
 /** Kinds of bytes in the table below. */
 const KINDS = { lower: 0, upper: 1, other: 2, space: 3, json: 4, sign: 5 } as const
 
-const KIND_OF = Uint8Array.from({ length: 256 }, (_none, byte) => {
+const BYTE_KINDS = Uint8Array.from({ length: 256 }, (_none, byte) => {
   const character = String.fromCharCode(byte)
   if (/[a-z]/.test(character)) return KINDS.lower
   if (/[A-Z]/.test(character)) return KINDS.upper
@@ -69,7 +69,7 @@ export function denseTokensIn(text: Uint8Array): number {
   let parts = 0
   let before: number = KINDS.space
   for (let index = 0; index < text.length; index++) {
-    const kind = KIND_OF[text[index]!]!
+    const kind = BYTE_KINDS[text[index]!]!
     parts += PARTS[(before << 3) | kind]!
     before = kind
   }

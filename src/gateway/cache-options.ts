@@ -25,7 +25,7 @@ export interface CacheOptions {
    */
   readonly callers?: 'may-ask' | 'ignored' | undefined
   /**
-   * Who shares answers: `account` (default), `key`, or `user`, which is an end user of an account. With `user`, requests without an
+   * Callers that share answers: `account` (default), `key`, or `user`, which is an end user of an account. With `user`, requests without an
    * end user are not cached.
    */
   readonly partition?: CachePartition | undefined

@@ -187,7 +187,7 @@ const flow = (inputModalities: readonly Modality[], output: Modality): KindModal
 }
 
 /** Modalities that models of a kind read and write, if neither their row nor a catalog says it. */
-const BY_KIND: Readonly<Record<ModelKind, KindModalities>> = {
+const MODALITIES_BY_KIND: Readonly<Record<ModelKind, KindModalities>> = {
   chat: flow(['text'], 'text'),
   embedding: flow(['text'], 'text'),
   rerank: flow(['text'], 'text'),
@@ -205,7 +205,9 @@ type ListedFacts = Partial<KindModalities & Pick<VendorModel, 'abilities' | 'cre
 /** Returns what the row of a model declares, then what the catalog knows of it, then what follows from its kinds. */
 function listedFacts(model: CatalogModel, source: ModelSource): ListedFacts {
   const known = source.facts?.(model.vendor, model.upstream)
-  const kinds = model.kinds.flatMap((kind) => (Object.hasOwn(BY_KIND, kind) ? [BY_KIND[kind as ModelKind]] : []))
+  const kinds = model.kinds.flatMap((kind) =>
+    Object.hasOwn(MODALITIES_BY_KIND, kind) ? [MODALITIES_BY_KIND[kind as ModelKind]] : [],
+  )
   const ofKinds = (name: keyof KindModalities): Pick<ListedFacts, typeof name> =>
     kinds.length === 0 ? {} : { [name]: [...new Set(kinds.flatMap((modalities) => modalities[name]))] }
   const { inputModalities, outputModalities, abilities } = model

@@ -161,7 +161,7 @@ function whyUnused(
     return `calls are charged by the id ${JSON.stringify(model.id)}, of which this is an alias`
   const unlisted = unlistedValue(row, model)
   if (unlisted !== undefined) return unlisted
-  const names = Object.keys(row.when ?? {}).filter((name) => !BY_REPORT.has(name))
+  const names = Object.keys(row.when ?? {}).filter((name) => !REPORTED_CONDITIONS.has(name))
   if (names.length === 0) return undefined
   const serving = endpointsOf(model, endpoints)
   // An endpoint of the host may have fields that it does not list.
@@ -172,7 +172,7 @@ function whyUnused(
 }
 
 /** Conditions that depend on the vendor's report of a call. */
-const BY_REPORT: ReadonlySet<string> = new Set(['inputTokensAbove', THINKING_FIELD])
+const REPORTED_CONDITIONS: ReadonlySet<string> = new Set(['inputTokensAbove', THINKING_FIELD])
 
 /** Returns a value that requests to the model cannot have, or `undefined` if there is none. */
 function unlistedValue({ when = {} }: PriceRow, { image, video }: CatalogModel): string | undefined {

@@ -124,7 +124,7 @@ export interface GatewayOptions {
   /** Store of accounts, keys, holds and the ledger. By default in memory, and lost when the process ends. */
   readonly store?: GatewayStore | undefined
   /**
-   * What is kept of each call: a record, and sums by hour and by day, read by `gateway.usage`. `'off'`: nothing. Default: records
+   * Stored data of each call: a record, and sums by hour and by day, read by `gateway.usage`. `'off'`: nothing. Default: records
    * for 30 days, sums by hour for 400 days, sums by day and account indefinitely. The store keeps the retention that was named last, and
    * all of its processes use it.
    */

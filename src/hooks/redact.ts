@@ -107,7 +107,7 @@ const MAX_CHARACTERS_PER_TURN = 256 * 1024
 const MAX_UNWATCHED_CHARACTERS = 12
 
 /** Number of characters before a window that a rule may read. */
-const LOOK_BEHIND = 64
+const LOOKBEHIND_CHARACTERS = 64
 
 /** @throws TypeError for a list that would redact nothing: an empty one, or one with an unknown entry. */
 function checkList(member: string, list: readonly string[], known: readonly string[]): void {
@@ -182,7 +182,7 @@ export class Redactor {
       const held = text.slice(start, end)
       const fresh = text.slice(end, end + MAX_CHARACTERS_PER_TURN)
       end += fresh.length
-      const before = text.slice(Math.max(0, start - LOOK_BEHIND), start)
+      const before = text.slice(Math.max(0, start - LOOKBEHIND_CHARACTERS), start)
       const { replace, hold } = this.#limited({ kind, before, held, fresh, isLast: end === text.length })
       redacted += replace
       start = end - hold.length

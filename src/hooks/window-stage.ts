@@ -25,7 +25,7 @@ const MAX_OPEN_TEXTS = 2_048
 const MAX_WINDOW_CHARACTERS = 4 * MAX_HELD_CHARACTERS
 
 /** Maximum number of characters before a window that its hook sees. */
-const MAX_BEFORE = 64
+const MAX_PRECEDING_CHARACTERS = 64
 
 /** Content of a text window, in addition to the facts of the call. */
 export interface WindowText extends Pick<TextPart, 'id' | 'kind' | 'index'> {
@@ -58,7 +58,7 @@ const MAX_WHOLE = 32
 /** Text of the answer: of one choice, block or item, and of one kind. */
 interface Channel {
   readonly id: string
-  /** Sent pieces, up to {@link MAX_BEFORE}; each has at least one character. */
+  /** Sent pieces, up to {@link MAX_PRECEDING_CHARACTERS}; each has at least one character. */
   before: string[]
   held: Piece[]
   /** Whether the held characters cannot contain a match of the hook. */
@@ -262,7 +262,7 @@ export class WindowStage implements TextStage {
     if (text.length > MAX_WINDOW_CHARACTERS) return this.#letUnchecked(channel, text)
     if (!isLast && this.#isHeld(channel.part)) return this.#let(channel, '', text, '')
     const { id, kind, index } = channel.part
-    const before = channel.before.join('').slice(-MAX_BEFORE)
+    const before = channel.before.join('').slice(-MAX_PRECEDING_CHARACTERS)
     const checked = this.#call.check(this.#hook, { id, kind, index, before, held, fresh, isLast })
     const outcome = isPending(checked) ? ((yield checked) as HookOutcome<TextVerdict>) : checked
     if (outcome.kind === 'fault') {
@@ -311,7 +311,7 @@ export class WindowStage implements TextStage {
   #went(channel: Channel, seen: string): void {
     if (seen === '') return
     channel.before.push(seen)
-    if (channel.before.length > 2 * MAX_BEFORE) channel.before.splice(0, MAX_BEFORE)
+    if (channel.before.length > 2 * MAX_PRECEDING_CHARACTERS) channel.before.splice(0, MAX_PRECEDING_CHARACTERS)
   }
 
   /** @throws StreamDenial unless unchecked texts pass. */

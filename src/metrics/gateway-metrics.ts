@@ -280,7 +280,7 @@ function storeSeries({ store }: MetricSet, operation: string): StoreSeries {
 }
 
 /**
- * Returns the series of an account, whose label is the last one. Once half of all series exist, further accounts share one series, so
+ * Returns the series of an account, whose label is the last one. Once half of all series exist, additional accounts share one series, so
  * that vendors and codes stay distinguished.
  */
 function ofAccount<Series extends object>(

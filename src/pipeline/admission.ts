@@ -156,7 +156,7 @@ function isDeferred({ endpoint, body, answerId }: Parsed): boolean {
   return endpoint.deferral !== undefined && answerId === undefined && endpoint.deferral.applies(body)
 }
 
-/** @param counts What to count: the request of a deferred answer when it is accepted, and its tokens when it runs. */
+/** @param counts Counted units: the request of a deferred answer when it is accepted, and its tokens when it runs. */
 function takenFor(
   { estimate, limited, leases }: Counted,
   counts: { readonly request: boolean; readonly tokens: number | undefined },

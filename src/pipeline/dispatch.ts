@@ -603,7 +603,7 @@ function largerAfter(
 }
 
 /** The estimate is an upper one, so a model is skipped only if its window is exceeded by this factor. */
-const CERTAINLY_BEYOND = 1.3
+const OVERFLOW_FACTOR = 1.3
 
 /** HTTP status with which vendors reject a request that is too large. */
 const REFUSED_STATUS = 400
@@ -618,7 +618,7 @@ function passOverSmallModels(context: PipelineContext, call: Reserved, selection
   const { contextTokens } = asked.limits
   if (contextTokens === undefined) return
   const estimatedTokens = tokensOf(context, call, asked)
-  if (estimatedTokens === undefined || estimatedTokens <= contextTokens * CERTAINLY_BEYOND) return
+  if (estimatedTokens === undefined || estimatedTokens <= contextTokens * OVERFLOW_FACTOR) return
   const small = new Set<string>()
   let fallback: string | undefined
   for (const model of chain) {

@@ -2,11 +2,11 @@ import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
 import {
   BATCH_FIELD,
+  BATCH_VALUE,
   type BillingFields,
   charge,
   highestCharge,
   hookUnitRate,
-  IN_BATCH,
   type Prices,
   type Rate,
 } from '../catalog/prices/prices.ts'
@@ -171,7 +171,7 @@ function unpricedPart({ param, field, value }: UnpricedPart): GatewayError {
 /** Returns the error for a model without a price for the request, with the model and the endpoint. */
 export function notPriced(context: PipelineContext, parsed: Parsed, model: CatalogModel): GatewayError {
   if (model.family !== undefined) return unknownModel(context, model.id, { ...parsed, isUnpriced: true })
-  const batches = parsed.billingFields[BATCH_FIELD] === IN_BATCH ? 'batches of ' : ''
+  const batches = parsed.billingFields[BATCH_FIELD] === BATCH_VALUE ? 'batches of ' : ''
   return new GatewayError('model_not_priced', {
     message: `There is no price for ${batches}the model ${JSON.stringify(model.id)} on the endpoint ${JSON.stringify(parsed.endpoint.id)}, and billing is on.`,
     param: 'model',

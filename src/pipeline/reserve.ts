@@ -249,7 +249,7 @@ function outcomeOf(
     case 'credit_limit':
       throw new GatewayError('credit_limit_reached')
     case 'in_arrears':
-      throw new GatewayError('account_in_arrears', { message: IN_ARREARS })
+      throw new GatewayError('account_in_arrears', { message: ARREARS_MESSAGE })
     case 'insufficient_balance':
       throw new GatewayError('insufficient_balance')
     case 'unknown_account':
@@ -319,7 +319,7 @@ async function freeOwnClaim(context: PipelineContext, admitted: Admitted, attemp
   if (status === 'claimed' && admitted.claim !== undefined) await context.store.idempotency.release(admitted.claim)
 }
 
-const IN_ARREARS = 'The account owes money for earlier requests. Add credit, which pays the debt first.'
+const ARREARS_MESSAGE = 'The account owes money for earlier requests. Add credit, which pays the debt first.'
 
 /** An answer that is stored at the end of its call needs room before the vendor is called. */
 function claimWithinBounds(

@@ -248,7 +248,7 @@ export async function findContinued(context: PipelineContext, parsed: Parsed): P
   return parsed.continues({ previous, isStored, freshId })
 }
 
-/** The same error as for an id that never existed. */
+/** Returns the error for an id that does not exist. Foreign ids get it too, so that callers cannot detect them. */
 export function notFound({ endpoint: { continuation } }: Parsed): GatewayError {
   return continuation?.notFound?.() ?? new GatewayError('interaction_not_found', { param: continuation?.param })
 }

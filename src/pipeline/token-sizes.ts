@@ -4,13 +4,13 @@ import { GENERATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 const FEWEST_BYTES_PER_TOKEN = 2.5
 
 /** Number of tokens below which reports are not used. */
-const TOKENS_TO_BELIEVE = 1_000
+const MIN_TRUSTED_TOKENS = 1_000
 
 /** Number of tokens above which earlier counts are halved, so that newer reports weigh more. */
 const TOKENS_KEPT = 200_000
 
 /** Minimum number of reports about hidden reasoning before they are used. */
-const REPORTS_TO_BELIEVE = 20
+const MIN_TRUSTED_REPORTS = 20
 
 /** Number of reports above which earlier counts are halved. */
 const REPORTS_KEPT = 1_000
@@ -63,11 +63,11 @@ export class TokenSizes {
     for (let index = 0; index < models.length; index++) {
       const { id } = models[index]!
       const counted = this.#counted.get(id)
-      if (counted !== undefined && counted.tokens >= TOKENS_TO_BELIEVE)
+      if (counted !== undefined && counted.tokens >= MIN_TRUSTED_TOKENS)
         bytesPerToken = Math.min(bytesPerToken, Math.max(FEWEST_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
       tokensPerSecond = Math.max(tokensPerSecond, this.#speedOf(id))
       const reasoned = this.#reasoned.get(id)
-      if (reasoned !== undefined && reasoned.reports >= REPORTS_TO_BELIEVE)
+      if (reasoned !== undefined && reasoned.reports >= MIN_TRUSTED_REPORTS)
         reasoningTokens = Math.max(
           reasoningTokens ?? 0,
           Math.ceil((REASONING_MARGIN * reasoned.tokens) / reasoned.reports),
@@ -78,7 +78,7 @@ export class TokenSizes {
 
   #speedOf(model: string): number {
     const timed = this.#timed.get(model)
-    if (timed === undefined || timed.tokens < TOKENS_TO_BELIEVE) return DEFAULT_TOKENS_PER_SECOND
+    if (timed === undefined || timed.tokens < MIN_TRUSTED_TOKENS) return DEFAULT_TOKENS_PER_SECOND
     return (timed.tokens * 1_000) / Math.max(1, timed.durationMs)
   }
 

@@ -183,7 +183,7 @@ async function listTasks(
 }
 
 /** Number of tasks per read: most may belong to other endpoints, and open ones may hold large requests. */
-const READ_AT_ONCE = 50
+const READ_BATCH_SIZE = 50
 
 /** Reads pages until one page of the requested tasks is full, because stores list the tasks of all endpoints. */
 export async function pageOf(
@@ -196,7 +196,7 @@ export async function pageOf(
   const isBackwards = after === undefined && before !== undefined
   let tasks: TaskRecord[] = []
   for (;;) {
-    const page = await context.store.tasks.list(accountId, { limit: Math.max(limit, READ_AT_ONCE), after, before })
+    const page = await context.store.tasks.list(accountId, { limit: Math.max(limit, READ_BATCH_SIZE), after, before })
     const own = page.tasks.filter(isAsked)
     tasks = isBackwards ? [...own, ...tasks] : [...tasks, ...own]
     const next = isBackwards ? page.tasks[0] : page.tasks.at(-1)

@@ -103,8 +103,8 @@ export class TaskWorker {
   }
 
   /**
-   * Leases no more tasks, and waits for running polls and downloads. Those that have not ended after `drainMs`, five
-   * seconds by default, are aborted; the tasks are not affected.
+   * Leases no more tasks, and waits for running polls and downloads. Work that has not ended after `drainMs`, five
+   * seconds by default, is aborted; the tasks are not affected.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true

@@ -181,8 +181,8 @@ function askedWaitMs({ status, retryAfterSeconds }: WebhookResponse): number {
 }
 
 /** Maximum number of concurrent messages, to all receivers and to one host. */
-const MOST_AT_ONCE = 32
-const MOST_TO_ONE_HOST = 4
+const MAX_DELIVERIES = 32
+const MAX_DELIVERIES_PER_HOST = 4
 
 /** Maximum number of messages that wait for a place in this process. */
 const MOST_WAITING = 512
@@ -226,7 +226,7 @@ export class WebhookQueue {
   /** Returns the next message to send, in leasing order within an account. It counts as in flight until {@link ended}. */
   next(nowMs: number): TakenDelivery | undefined {
     this.#keep(({ startUntilMs }) => nowMs <= startUntilMs)
-    if (this.#active >= MOST_AT_ONCE) return undefined
+    if (this.#active >= MAX_DELIVERIES) return undefined
     const index = this.#nextIndex()
     const taken = this.#waiting[index]
     if (taken === undefined) return undefined
@@ -239,9 +239,9 @@ export class WebhookQueue {
 
   #nextIndex(): number {
     let found = -1
-    let fewest = MOST_AT_ONCE
+    let fewest = MAX_DELIVERIES
     for (const [index, { host, delivery }] of this.#waiting.entries()) {
-      if ((this.#activeByHost.get(host) ?? 0) >= MOST_TO_ONE_HOST) continue
+      if ((this.#activeByHost.get(host) ?? 0) >= MAX_DELIVERIES_PER_HOST) continue
       const active = this.#activeByAccount.get(delivery.accountId) ?? 0
       if (active >= fewest) continue
       found = index

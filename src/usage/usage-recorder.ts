@@ -22,7 +22,7 @@ export const USAGE_RETENTION_MEMBERS = {
 /** Most records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000
 /** Batch size of writes. A batch is written after a second at the latest. */
-const WRITTEN_AT_ONCE = 500
+const WRITE_BATCH_SIZE = 500
 const WRITE_DELAY_MS = 1_000
 /** Maximum delay between a call and its sums if nobody queries them. */
 const ROLL_UP_DELAY_MS = 10_000
@@ -36,7 +36,7 @@ export interface UsageRecorderParts {
   readonly clock: Clock
   /** Returns how long each kind is kept now, in days. */
   retention(): Promise<Readonly<Record<keyof UsageRetentionDays, number>>>
-  /** So many records of calls without a charge are lost. `error`: the store's; undefined: too many waited. */
+  /** Reports that `count` records of calls without a charge are lost. `error` is the store's, or undefined if too many records waited. */
   dropped(count: number, error: unknown): void
   /** Called if the sums could not be updated or old rows not deleted. The next call triggers a retry. */
   failed(error: unknown): void
@@ -77,7 +77,7 @@ export class UsageRecorder {
     }
     this.#waiting.push(record)
     this.noted()
-    if (this.#waiting.length >= WRITTEN_AT_ONCE) void this.#write()
+    if (this.#waiting.length >= WRITE_BATCH_SIZE) void this.#write()
     else this.#writeTimer ??= this.#parts.clock.schedule(WRITE_DELAY_MS, () => void this.#write())
   }
 
@@ -120,7 +120,7 @@ export class UsageRecorder {
 
   async #writeWaiting(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const records = this.#waiting.splice(0, WRITTEN_AT_ONCE)
+      const records = this.#waiting.splice(0, WRITE_BATCH_SIZE)
       try {
         await this.#parts.store.write(records)
       } catch (error) {

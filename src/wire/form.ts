@@ -101,7 +101,7 @@ interface ReadPart {
   sink: FileSink | undefined
 }
 
-// Far above any body, so that parts accept all bytes at once and the parser never waits for a reader.
+// Far above any body, so that parts accept all bytes and the parser never waits for a reader.
 const NO_BACKPRESSURE = 2 ** 40
 // Maximum number of header lines per part. Browsers and clients write two or three.
 const HEADER_LINES = 64

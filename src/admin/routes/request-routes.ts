@@ -325,7 +325,7 @@ function reportOf({
 const SUMS = ['requests', 'failed', 'abandoned', 'estimated', 'duration_ms', 'due', 'charged'] as const
 
 /** Number of lines that are formatted in one turn of the event loop. */
-const LINES_AT_ONCE = 500
+const LINES_PER_TURN = 500
 
 async function* csvOf({ rows }: UsageReport, groups: readonly string[]): AsyncIterable<string> {
   const units = [...new Set(rows.flatMap(({ usage }) => Object.keys(usage)))].sort()
@@ -339,7 +339,7 @@ async function* csvOf({ rows }: UsageReport, groups: readonly string[]): AsyncIt
       ...units.map((unit) => String(usage[unit] ?? 0)),
     ]
     piece += `${cells.map(csvCell).join(',')}\r\n`
-    if (index % LINES_AT_ONCE !== LINES_AT_ONCE - 1) continue
+    if (index % LINES_PER_TURN !== LINES_PER_TURN - 1) continue
     yield piece
     piece = ''
     // Otherwise calls would wait for the whole file.

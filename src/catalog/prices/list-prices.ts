@@ -5,7 +5,15 @@ import type { CatalogModel } from '../model.ts'
 import type { ListPrice, VendorModel } from '../vendor-models/vendor-model.ts'
 import { withKnownVendors } from './check-prices.ts'
 import { checkPriceFile, type PriceConditions, type PriceFile, type PriceRow } from './price-file.ts'
-import { BATCH_FIELD, definePrices, IN_BATCH, isOfCalls, type Prices, THINKING_FIELD, THINKING_ON } from './prices.ts'
+import {
+  BATCH_FIELD,
+  BATCH_VALUE,
+  definePrices,
+  isOfCalls,
+  type Prices,
+  THINKING_FIELD,
+  THINKING_ON,
+} from './prices.ts'
 import type { Meter } from './rate.ts'
 
 /** Options of {@link listPrices}. */
@@ -64,7 +72,7 @@ export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
   const own = prices === undefined ? [] : checkPriceFile(prices).prices
   const ownModels = new Set(own.filter(isOfCalls).map(({ model }) => model))
   const ownBatches = new Set(
-    own.flatMap(({ model, when }) => (String(when?.[BATCH_FIELD]) === IN_BATCH ? [model] : [])),
+    own.flatMap(({ model, when }) => (String(when?.[BATCH_FIELD]) === BATCH_VALUE ? [model] : [])),
   )
   return {
     forCatalog(catalog) {
@@ -144,7 +152,7 @@ function batchPriceRows(model: CatalogModel, facts: VendorModel, factor: string)
   const { batchPrice, batchTiers = [] } = facts
   if (batchPrice === undefined) return []
   const rows = listPriceRows(model, { ...facts, price: batchPrice, tiers: batchTiers }, factor)
-  return rows.map((row) => ({ ...row, when: { ...row.when, [BATCH_FIELD]: IN_BATCH } }))
+  return rows.map((row) => ({ ...row, when: { ...row.when, [BATCH_FIELD]: BATCH_VALUE } }))
 }
 
 /** The exact product of two decimals. */

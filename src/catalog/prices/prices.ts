@@ -51,7 +51,7 @@ export function definePrices(file: PriceFile): Required<Prices> {
   return {
     quote(model, billingFields, surcharges = NO_SURCHARGES) {
       if (billingFields[CACHE_FIELD] === CACHE_HIT) return hits(model, billingFields, surcharges)
-      return (billingFields[BATCH_FIELD] === IN_BATCH ? batches : calls)(model, billingFields, surcharges)
+      return (billingFields[BATCH_FIELD] === BATCH_VALUE ? batches : calls)(model, billingFields, surcharges)
     },
     rows: () => rows,
   }
@@ -63,7 +63,7 @@ export const CACHE_HIT = 'hit'
 
 /** Condition of prices for requests of batches: `when: { batch: 'true' }`. Only these rows apply to such requests. */
 export const BATCH_FIELD = 'batch'
-export const IN_BATCH = 'true'
+export const BATCH_VALUE = 'true'
 
 /**
  * Condition of prices for calls in which the model thinks: `when: { thinking: 'on' }`. It applies if the vendor's report counts
@@ -81,11 +81,11 @@ export const TIER_FIELD = 'service_tier'
 
 /** Whether a row applies to ordinary calls, and not only to batch requests or answers from the cache. */
 export function isOfCalls({ when }: PriceRow): boolean {
-  return String(when?.[BATCH_FIELD]) !== IN_BATCH && String(when?.[CACHE_FIELD]) !== CACHE_HIT
+  return String(when?.[BATCH_FIELD]) !== BATCH_VALUE && String(when?.[CACHE_FIELD]) !== CACHE_HIT
 }
 
 function isOfBatches({ conditions }: PriceRule): boolean {
-  return conditions.get(BATCH_FIELD) === IN_BATCH
+  return conditions.get(BATCH_FIELD) === BATCH_VALUE
 }
 
 function isOfHits({ conditions }: PriceRule): boolean {

@@ -4,13 +4,13 @@ import type { ModelLimits } from '../model-facts.ts'
 /** Input and output modalities of models, as named by public catalogs. */
 export const MODALITIES = ['text', 'image', 'audio', 'video', 'pdf'] as const
 
-/** One of {@link MODALITIES}. */
+/** Modality: a member of {@link MODALITIES}. */
 export type Modality = (typeof MODALITIES)[number]
 
 /** Abilities of models, as named by public catalogs. */
 export const ABILITIES = ['reasoning', 'tool_call', 'structured_output', 'temperature'] as const
 
-/** One of {@link ABILITIES}. */
+/** Ability: a member of {@link ABILITIES}. */
 export type Ability = (typeof ABILITIES)[number]
 
 /** Reasoning efforts, from least to most; `none` turns reasoning off. */

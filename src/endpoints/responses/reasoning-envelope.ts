@@ -31,7 +31,7 @@ export interface ReasoningState {
   readonly calls?: Readonly<Record<string, ExtraContent>> | undefined
 }
 
-/** Who may read an envelope, and the secret that signs it. */
+/** Reader of an envelope, and the secret that signs it. */
 export interface EnvelopeOwner {
   /** Id of the vendor that issued the state. */
   readonly vendor: string

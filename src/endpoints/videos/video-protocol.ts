@@ -239,7 +239,7 @@ export function referenceKind(url: string): VideoReference['kind'] | undefined {
 const NUMBERED = /\bcharacter([1-9]\d*)\b/gi
 
 /** Names of references in a 2.7 prompt, with images and videos numbered separately. */
-const BY_KIND = /\b(image|video)\s?([1-9]\d*)\b|(图|视频)([1-9]\d*)(?!\w)/gi
+const REFERENCE_NAMES = /\b(image|video)\s?([1-9]\d*)\b|(图|视频)([1-9]\d*)(?!\w)/gi
 
 const VIDEO_WORDS: ReadonlySet<string> = new Set(['video', '视频'])
 
@@ -252,7 +252,7 @@ export function numberedToKinds(prompt: string, references: Kinds): string {
 
 /** `Image 1` → `character2`. Numbers without a reference stay unchanged. */
 export function kindsToNumbered(prompt: string, references: Kinds): string {
-  return prompt.replace(BY_KIND, (mention, ...groups: (string | number | undefined)[]) => {
+  return prompt.replace(REFERENCE_NAMES, (mention, ...groups: (string | number | undefined)[]) => {
     const position = positionOf(references, groups)
     if (position === undefined) return mention
     // Latin words need a space before them, Chinese words do not.
@@ -268,7 +268,7 @@ export function namesNumbered(prompt: string, references: Kinds): boolean {
 
 /** Whether a text names one of the references in 2.7 form. */
 export function namesByKind(prompt: string, references: Kinds): boolean {
-  return [...prompt.matchAll(BY_KIND)].some((match) => positionOf(references, match.slice(1)) !== undefined)
+  return [...prompt.matchAll(REFERENCE_NAMES)].some((match) => positionOf(references, match.slice(1)) !== undefined)
 }
 
 /** Returns the position (from 1) in the whole list of a reference named by kind, if any. */

@@ -260,7 +260,7 @@ async function screenEvents(
   return { chunks: sent, isCharged }
 }
 
-/** Stored stream that is available at once as a whole. */
+/** Stored stream, which is available as a whole from the start. */
 class KeptStream implements OpenStream {
   readonly transform: StreamTransform
   readonly vendorRequestId = undefined

@@ -81,7 +81,7 @@ export interface ScreenedWhole {
 
 const NO_MEMBERS: ExactMembers = new Map()
 
-const AS_IT_IS: ScreenedWhole = { answer: undefined, error: undefined, isCharged: true }
+const UNCHANGED_ANSWER: ScreenedWhole = { answer: undefined, error: undefined, isCharged: true }
 
 /**
  * Runs the hooks on a whole answer, one after the other.
@@ -98,7 +98,7 @@ export async function screenedWhole(
     ? { text }
     : parseExactJson(text, screen.reserved.endpoint.exactMembers ?? NO_MEMBERS)
   // A task or another receipt has no text.
-  if (!isJsonObject(parsed)) return AS_IT_IS
+  if (!isJsonObject(parsed)) return UNCHANGED_ANSWER
   const isLarge = text.length > LARGE_CHARACTERS
   let answer: AnswerObject = parsed
   let isCharged = true
@@ -108,7 +108,7 @@ export async function screenedWhole(
     const outcome = isWithinBound(parts) ? await asked(screen, hook, answer, parts) : TOO_LARGE
     const wanted = again === undefined ? undefined : secondTryOf(hook, outcome)
     const second = wanted && (await again?.(wanted))
-    if (second !== undefined) return { ...AS_IT_IS, second }
+    if (second !== undefined) return { ...UNCHANGED_ANSWER, second }
     const decision = decided(screen, hook, { answer, parts }, outcome)
     if (decision === undefined) continue
     if (decision.kind === 'texts') {
@@ -121,7 +121,7 @@ export async function screenedWhole(
     answer = reader.refusal(answer, decision.refusal)
     break
   }
-  return answer === parsed ? AS_IT_IS : { answer, error: undefined, isCharged }
+  return answer === parsed ? UNCHANGED_ANSWER : { answer, error: undefined, isCharged }
 }
 
 /** Length of an answer, in characters, above which each hook runs in its own turn of the event loop. */

@@ -59,9 +59,9 @@ const HELD_AND_VOIDED: ReserveResult = { status: 'held' }
 const ACCOUNT_FROZEN: ReserveResult = { status: 'account_frozen' }
 const UNKNOWN_ACCOUNT: ReserveResult = { status: 'unknown_account' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
-const SETTLED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'settled' }
-const VOIDED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'voided' }
-const EXPIRED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'expired' }
+const ALREADY_SETTLED: Resolution = { ...UNRESOLVED, endedBy: 'settled' }
+const ALREADY_VOIDED: Resolution = { ...UNRESOLVED, endedBy: 'voided' }
+const ALREADY_EXPIRED: Resolution = { ...UNRESOLVED, endedBy: 'expired' }
 
 /**
  * Creates a ledger in this process; synchronous, so each method is one step. Everything is lost when the process ends. Amounts
@@ -214,10 +214,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   }
 
   function endedBefore(holdId: string): Resolution {
-    if (expired.get(holdId) !== undefined) return EXPIRED_BEFORE
+    if (expired.get(holdId) !== undefined) return ALREADY_EXPIRED
     const outcome = outcomes.get(holdId)
-    if (outcome === HELD_AND_SETTLED) return SETTLED_BEFORE
-    return outcome === HELD_AND_VOIDED ? VOIDED_BEFORE : UNRESOLVED
+    if (outcome === HELD_AND_SETTLED) return ALREADY_SETTLED
+    return outcome === HELD_AND_VOIDED ? ALREADY_VOIDED : UNRESOLVED
   }
 
   function factsOf({ account, isMetered, period, keyId, keySpending }: HeldMoney, amount: bigint, paid: bigint) {

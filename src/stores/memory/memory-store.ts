@@ -118,7 +118,7 @@ function memorySettings(): SettingStore {
   }
 }
 
-/** API keys in this process; answers at once. */
+/** API keys in this process. Every method returns immediately. */
 function memoryKeys(): KeyStore & { capOf(keyId: string): SpendingCap | undefined } {
   const byHash = new Map<string, KeyRecord>()
   const hashById = new Map<string, string>()

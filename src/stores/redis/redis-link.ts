@@ -110,7 +110,7 @@ export interface RedisLink<Reply = readonly number[]> {
 
 const PROBE_INTERVAL_MS = 200
 // Clients queue commands that they cannot send. A few probes suffice to detect a recovered server.
-const MAX_PROBES_UNDER_WAY = 8
+const MAX_PROBES_IN_FLIGHT = 8
 
 /**
  * Puts a deadline on every call. The first failed call marks the link as down, so that an unavailable server costs one deadline
@@ -155,7 +155,7 @@ export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Re
     if (isClosed) return
     probeTimer = clock.schedule(PROBE_INTERVAL_MS, () => {
       scheduleProbe()
-      if (probesUnderWay < MAX_PROBES_UNDER_WAY) sendProbe()
+      if (probesUnderWay < MAX_PROBES_IN_FLIGHT) sendProbe()
     })
   }
 

@@ -148,7 +148,7 @@ export interface SqliteBlobSteps {
 }
 
 /** Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for only some milliseconds. */
-const REMOVED_AT_ONCE = 8
+const DELETE_BATCH_SIZE = 8
 
 /** Prepares the statements of {@link SqliteBlobSteps}. */
 export function sqliteBlobSteps(database: SqliteDatabase): SqliteBlobSteps {
@@ -167,7 +167,7 @@ export function sqliteBlobSteps(database: SqliteDatabase): SqliteBlobSteps {
   )
   const removeRows = database.prepare(
     `DELETE FROM signalbox_blob_rows WHERE rowid IN
-       (SELECT rowid FROM signalbox_blob_rows WHERE blob = ? LIMIT ${REMOVED_AT_ONCE})`,
+       (SELECT rowid FROM signalbox_blob_rows WHERE blob = ? LIMIT ${DELETE_BATCH_SIZE})`,
   )
   const remove = database.prepare('DELETE FROM signalbox_blobs WHERE number = ?')
   const find = database.prepare('SELECT number, byte_length FROM signalbox_blobs WHERE id = ? AND is_whole = 1')
@@ -191,7 +191,7 @@ export function sqliteBlobSteps(database: SqliteDatabase): SqliteBlobSteps {
     discardExpired: (nowMs, limit) =>
       (discardExpired.all(nowMs, limit) as SqlRow[]).map((row) => Number(row['number'])),
     remove(number) {
-      if (Number(removeRows.run(number).changes) === REMOVED_AT_ONCE) return false
+      if (Number(removeRows.run(number).changes) === DELETE_BATCH_SIZE) return false
       remove.run(number)
       return true
     },

@@ -41,7 +41,7 @@ const FROZEN_MS = 60_000
 
 /** Interval between deletions of expired data, and the number deleted at a time. */
 const PURGE_INTERVAL_MS = 60_000
-const PURGED_AT_ONCE = 100
+const PURGE_BATCH_SIZE = 100
 
 /** Leasing work is not subject to a vendor's limit. */
 const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
@@ -195,10 +195,10 @@ export class BatchRunner {
   async #purge(nowMs: number): Promise<void> {
     if (isYoungerThan(PURGE_INTERVAL_MS, this.#purgedAtMs, nowMs)) return
     const { files, blobs, outcomes } = this.#settings
-    const ids = await files.purge(nowMs, PURGED_AT_ONCE)
+    const ids = await files.purge(nowMs, PURGE_BATCH_SIZE)
     for (const id of ids) await blobs.delete(id)
-    const others = (await blobs.purge(nowMs, PURGED_AT_ONCE)) + (await outcomes.purge(nowMs, PURGED_AT_ONCE))
-    if (ids.length < PURGED_AT_ONCE && others < PURGED_AT_ONCE) this.#purgedAtMs = nowMs
+    const others = (await blobs.purge(nowMs, PURGE_BATCH_SIZE)) + (await outcomes.purge(nowMs, PURGE_BATCH_SIZE))
+    if (ids.length < PURGE_BATCH_SIZE && others < PURGE_BATCH_SIZE) this.#purgedAtMs = nowMs
   }
 
   #begin(task: TaskRecord): void {

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { BATCH_FIELD, IN_BATCH, type MeterPrice } from '../../catalog/prices/prices.ts'
+import { BATCH_FIELD, BATCH_VALUE, type MeterPrice } from '../../catalog/prices/prices.ts'
 import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
@@ -130,7 +130,7 @@ export class RequestChecks {
       })
     if (parsed.endpoint.kept !== undefined) await recall(context, parsed)
     this.#checkModel(parsed)
-    record.billingFields = { ...parsed.billingFields, [BATCH_FIELD]: IN_BATCH }
+    record.billingFields = { ...parsed.billingFields, [BATCH_FIELD]: BATCH_VALUE }
     const estimate = estimateFor(context, parsed, parsed.chain[0]!)
     this.estimate = addUsage(this.estimate, estimate)
     const priced = priceRequest(context, parsed, estimate)

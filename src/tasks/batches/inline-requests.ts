@@ -156,7 +156,7 @@ const MOST_TOLD = 20
 const INVALID = 'invalid_batch_request'
 
 /** Codes of faults that do not concern the body of a request. */
-const OF_THE_REQUEST: ReadonlySet<string> = new Set([INVALID, 'duplicate_custom_id'])
+const REQUEST_LEVEL_CODES: ReadonlySet<string> = new Set([INVALID, 'duplicate_custom_id'])
 
 /** Request about batches of an endpoint. */
 interface InlineBatchRequest extends BatchRequest {
@@ -245,7 +245,7 @@ function readRest({ listMember }: InlineBatches, rest: Uint8Array): unknown {
 function refusalOf({ listMember, bodyMember }: InlineBatches, faults: readonly LineFault[]): GatewayError {
   const errors = faults.map(({ line, code, message, param }) => {
     const own = param === null ? message : message.replace(`${param}: `, '')
-    const inside = param === null ? '' : OF_THE_REQUEST.has(code) ? `.${param}` : `.${bodyMember}.${param}`
+    const inside = param === null ? '' : REQUEST_LEVEL_CODES.has(code) ? `.${param}` : `.${bodyMember}.${param}`
     const place = line === null ? listMember : `${listMember}.${line}${inside}`
     return { index: line, code, param: place, message: own }
   })

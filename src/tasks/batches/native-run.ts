@@ -395,7 +395,7 @@ export class NativeRun {
 }
 
 /** Number of outcomes that are built and stored at the same time: a store can write several in one statement. */
-const KEPT_AT_ONCE = 16
+const SAVE_BATCH_SIZE = 16
 
 /** Batch whose results are collected, and the part that was sent to the vendor. */
 export interface CollectedBatch {
@@ -432,7 +432,7 @@ class ResultCollection {
     const ended = await endedLines(this.#settings, task.id)
     const index = await PlanIndex.of(this.#settings, task.id)
     const unmade = { expired: 0, cancelled: 0 }
-    const pool = new Pool(KEPT_AT_ONCE)
+    const pool = new Pool(SAVE_BATCH_SIZE)
     try {
       for (const each of results) {
         const call = at.batches.results(each, at.apiKey)
@@ -460,7 +460,7 @@ class ResultCollection {
   async lose(): Promise<void> {
     const ended = await endedLines(this.#settings, this.#batch.task.id)
     const index = await PlanIndex.of(this.#settings, this.#batch.task.id)
-    const pool = new Pool(KEPT_AT_ONCE)
+    const pool = new Pool(SAVE_BATCH_SIZE)
     for (let line = 0; line < index.size; line++)
       if (!ended.has(line)) await pool.begin(() => this.#keep(index, line, LOST))
     await pool.ended()

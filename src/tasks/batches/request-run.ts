@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { BATCH_FIELD, IN_BATCH } from '../../catalog/prices/prices.ts'
+import { BATCH_FIELD, BATCH_VALUE } from '../../catalog/prices/prices.ts'
 import { createRate } from '../../catalog/prices/rate.ts'
 import { type ErrorCode, GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
@@ -164,7 +164,7 @@ export class RequestRun implements Completion {
 
   /** Prices a request that hooks have changed, and holds the difference to the price of the planned request. */
   async #reserveChanged(context: PipelineContext, admitted: Admitted, holdId: string): Promise<Reserved> {
-    this.#received.billingFields = { ...admitted.billingFields, [BATCH_FIELD]: IN_BATCH }
+    this.#received.billingFields = { ...admitted.billingFields, [BATCH_FIELD]: BATCH_VALUE }
     const priced = priceRequest(context, admitted, admitted.estimate)
     if (priced === undefined) return admitted.reserved(undefined)
     const { rates, chain, amount } = this.#bounded(context, admitted, priced)

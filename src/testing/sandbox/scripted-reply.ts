@@ -284,7 +284,7 @@ export function playSteps(
     }
   }
 
-  /** True when the next step may follow at once. */
+  /** Returns whether the next step may follow immediately. */
   const carryOut = (step: DeliveryStep): boolean => {
     switch (step.kind) {
       case 'head':

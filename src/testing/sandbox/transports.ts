@@ -409,7 +409,7 @@ function contextOf(
   }
 }
 
-/** The same object with another value in the place of every number. */
+/** Returns a copy of the object in which every number is replaced by `value`. */
 function withNumbers<Report extends object>(report: Report, value: unknown): Report {
   return JSON.parse(JSON.stringify(report), (_, member: unknown) =>
     typeof member === 'number' ? value : member,
@@ -491,7 +491,7 @@ function modelOf(call: IncomingCall, body: unknown): string | undefined {
 
 // Vendor ids of the gateway that differ from the stand-in's names.
 const GATEWAY_IDS: Readonly<Record<string, string>> = { azure: 'azure-openai' }
-const WITH_KEYS = new Set(['openai', 'anthropic', 'gemini', 'dashscope', 'voyage', 'cohere', 'azure', 'presets'])
+const KEYED_VENDORS = new Set(['openai', 'anthropic', 'gemini', 'dashscope', 'voyage', 'cohere', 'azure', 'presets'])
 
 /**
  * The id by which a gateway's events name the key of a call; undefined without a key, and for clouds, whose credentials are tokens and
@@ -499,7 +499,7 @@ const WITH_KEYS = new Set(['openai', 'anthropic', 'gemini', 'dashscope', 'voyage
  */
 function credentialIdFor(vendor: string, call: IncomingCall): string | undefined {
   const key = credentialOf(call)
-  if (key === '' || !WITH_KEYS.has(vendor)) return undefined
+  if (key === '' || !KEYED_VENDORS.has(vendor)) return undefined
   const preset = /^\/presets\/([^/]+)\//.exec(call.path)?.[1]
   return credentialIdOf(preset ?? GATEWAY_IDS[vendor] ?? vendor, key)
 }

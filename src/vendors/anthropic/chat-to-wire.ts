@@ -108,7 +108,7 @@ export function chatDecoder(
 
 class ChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
-  /** Bytes become text at once. */
+  /** Bytes are decoded into text immediately. */
   readonly holdsNoBytes = true
   readonly #answer: AnswerReader
   readonly #apiKeys: readonly string[]

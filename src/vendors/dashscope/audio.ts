@@ -152,7 +152,7 @@ export const DASHSCOPE_TRANSCRIPTION_MODELS: readonly ModelDefinition[] = [
 ]
 
 /** Fields without effect at this vendor. */
-const WITHOUT_EFFECT = ['temperature', 'timestamp_granularities', 'chunking_strategy'] as const
+const IGNORED_FIELDS = ['temperature', 'timestamp_granularities', 'chunking_strategy'] as const
 
 /** Transcription through DashScope's compatible mode: a chat with the recording as its only message (Model Studio, Qwen-ASR). */
 export function transcriptionOperation(path: string): TranscriptionOperation {
@@ -179,7 +179,7 @@ function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, pa
     path,
     headers: bearerHeaders(apiKey, 'application/json'),
     body: [Buffer.from(head + opening), ...base64Chunks(file.chunks), Buffer.from('"}}]}]}')],
-    dropped: [...changedFields(request, WITHOUT_EFFECT), ...unknownFields(request.form)],
+    dropped: [...changedFields(request, IGNORED_FIELDS), ...unknownFields(request.form)],
   }
 }
 

@@ -19,7 +19,7 @@ import { modelAbilities, reasoningToWire } from './model-abilities.ts'
 import { usageFrom } from './usage-from.ts'
 
 /** Fields that have no effect there. */
-const WITHOUT_EFFECT = ['timestamp_granularities', 'chunking_strategy'] as const
+const IGNORED_FIELDS = ['timestamp_granularities', 'chunking_strategy'] as const
 
 /** Transcription with a chat model: the recording and an instruction (Gemini API, "Audio understanding"). */
 export function transcriptions(basePath: string): TranscriptionOperation {
@@ -46,7 +46,7 @@ function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, ba
     ...apiRequestHead({ basePath, model: model.upstream, method: 'generateContent', apiKey }),
     body: [Buffer.from(opening), ...base64Chunks(file.chunks), Buffer.from(closing)],
     dropped: [
-      ...changedFields(request, WITHOUT_EFFECT),
+      ...changedFields(request, IGNORED_FIELDS),
       ...(sampling ? [] : changedFields(request, ['temperature'])),
       ...unknownFields(request.form),
     ],

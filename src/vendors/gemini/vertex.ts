@@ -211,7 +211,7 @@ function openModels(path: string, apiKeys: readonly string[]): ChatOperation {
 const RULES = { ...OPENAI_RULES.max_tokens, service_tier: 'drop', web_search_options: 'drop' } as const
 
 /** Models with `embedContent`, which accepts one text, and without `predict` (Vertex AI, "Gemini Embedding 2"). */
-const BY_CONTENT = /^gemini-embedding-(?:[2-9]|[1-9]\d)/
+const EMBED_CONTENT_MODELS = /^gemini-embedding-(?:[2-9]|[1-9]\d)/
 
 /**
  * Maximum texts per call in every region. `embedContent` has no lists, and `gemini-embedding-001` accepts one text (Vertex AI, "Get
@@ -232,7 +232,7 @@ function vertexEmbeddings(basePath: string): EmbeddingsOperation {
 }
 
 function isByContent(upstream: string): boolean {
-  return BY_CONTENT.test(modelId(upstream))
+  return EMBED_CONTENT_MODELS.test(modelId(upstream))
 }
 
 function contentToWire(call: VendorCall<EmbeddingsRequest>, basePath: string): WireRequest {

@@ -89,11 +89,11 @@ function transcriptionModel(
 const MOST_BREAKPOINTS = 3
 
 /** GPT-5.6 and later. */
-const WITH_BREAKPOINTS = /^(?:ft:)?gpt-(?:[6-9]|[12]\d|5\.(?:[6-9]|\d{2}))/
+const BREAKPOINT_MODELS = /^(?:ft:)?gpt-(?:[6-9]|[12]\d|5\.(?:[6-9]|\d{2}))/
 
 /** Whether a model supports `prompt_cache_breakpoint`. */
 export function takesBreakpoints(upstream: string): boolean {
-  return WITH_BREAKPOINTS.test(upstream)
+  return BREAKPOINT_MODELS.test(upstream)
 }
 
 /** Returns the rules of a model with breakpoints: marks of Anthropic's dialect become breakpoints, but only the last three. */

@@ -1,6 +1,6 @@
 import type { Preset, PresetRule } from '../shared/preset.ts'
 
-const AS_MAX_TOKENS: PresetRule = { rename: 'max_tokens' }
+const MAX_TOKENS_RULE: PresetRule = { rename: 'max_tokens' }
 
 /** Companies that serve their own models. */
 const MODEL_MAKER_PRESETS = {
@@ -20,7 +20,7 @@ const MODEL_MAKER_PRESETS = {
       takesLists: false,
       fields: { n: { atMost: 1 }, best_of: { atMost: 1 }, logit_bias: 'refuse', seed: 'drop', user: 'drop' },
     },
-    fields: { max_completion_tokens: AS_MAX_TOKENS, seed: 'drop' },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE, seed: 'drop' },
     reasoning: { back: 'always', as: 'reasoning_content', evenEmpty: true },
     // Models before V4 reject what V4 requires.
     byModel: [[/^deepseek-(?:reasoner|chat|coder)$/, { reasoning: { back: 'never' } }]],
@@ -59,7 +59,7 @@ const MODEL_MAKER_PRESETS = {
       fields: { dimensions: { rename: 'output_dimension' }, user: 'drop' },
     },
     fields: {
-      max_completion_tokens: AS_MAX_TOKENS,
+      max_completion_tokens: MAX_TOKENS_RULE,
       seed: { rename: 'random_seed' },
       logit_bias: 'refuse',
       logprobs: 'refuse',
@@ -138,7 +138,7 @@ const MODEL_MAKER_PRESETS = {
     keyVariables: ['MOONSHOT_API_KEY'],
     needsKey: true,
     serves: ['chat'],
-    fields: { max_completion_tokens: AS_MAX_TOKENS, seed: 'drop' },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE, seed: 'drop' },
     reasoning: { back: 'tool-calls', as: 'reasoning_content', evenEmpty: true },
     typedBranches: true,
     takesImageUrls: false,
@@ -162,7 +162,7 @@ const MODEL_MAKER_PRESETS = {
     keyVariables: ['ZAI_API_KEY', 'ZHIPU_API_KEY'],
     needsKey: true,
     serves: ['chat'],
-    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE },
     reasoning: { back: 'always', as: 'reasoning_content' },
     errors: {
       codes: {
@@ -209,7 +209,7 @@ const MODEL_MAKER_PRESETS = {
     needsKey: true,
     serves: ['chat'],
     // With it, chunks repeat all reasoning so far.
-    fields: { max_completion_tokens: AS_MAX_TOKENS, reasoning_split: 'drop' },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE, reasoning_split: 'drop' },
     thinksInTags: true,
     errors: {
       // Errors with a status have the code only after the text: "insufficient balance (1008)".
@@ -317,7 +317,7 @@ const HOST_PRESETS = {
     needsKey: true,
     serves: ['chat', 'responses', 'transcriptions'],
     fields: {
-      max_completion_tokens: AS_MAX_TOKENS,
+      max_completion_tokens: MAX_TOKENS_RULE,
       ...UNKNOWN_TO_HOSTS,
       metadata: 'drop',
       prompt_cache_key: 'drop',
@@ -357,7 +357,7 @@ const HOST_PRESETS = {
     embeddings: { fields: { user: 'drop' } },
     // It ignores a suffix.
     completions: { takesLists: false, fields: { suffix: 'refuse', best_of: { atMost: 1 } } },
-    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE },
   },
   fireworks: {
     id: 'fireworks',
@@ -367,7 +367,7 @@ const HOST_PRESETS = {
     needsKey: true,
     serves: ['chat', 'embeddings', 'completions'],
     fields: {
-      max_completion_tokens: AS_MAX_TOKENS,
+      max_completion_tokens: MAX_TOKENS_RULE,
       // Others are 400 "Extra inputs are not permitted".
       ...UNKNOWN_TO_HOSTS,
       reasoning_effort: { values: { minimal: 'low', xhigh: 'high', max: 'high' } },
@@ -424,7 +424,7 @@ const HOST_PRESETS = {
     keyVariables: ['SAMBANOVA_API_KEY'],
     needsKey: true,
     serves: ['chat', 'embeddings'],
-    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE },
     hasFractionalTimes: true,
   },
   siliconflow: {
@@ -434,7 +434,7 @@ const HOST_PRESETS = {
     keyVariables: ['SILICONFLOW_API_KEY'],
     needsKey: true,
     serves: ['chat', 'embeddings', 'rerank'],
-    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE },
     byModel: [[SILICONFLOW_THINKERS, { fields: { max_completion_tokens: SHARED_BOUND, max_tokens: SHARED_BOUND } }]],
     errors: {
       codes: { 20012: 'operator', 30001: 'operator' },
@@ -448,7 +448,7 @@ const HOST_PRESETS = {
     keyVariables: ['NVIDIA_API_KEY'],
     needsKey: true,
     serves: ['chat', 'embeddings'],
-    fields: { ...BOOKKEEPING, max_completion_tokens: AS_MAX_TOKENS },
+    fields: { ...BOOKKEEPING, max_completion_tokens: MAX_TOKENS_RULE },
     messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
     errors: {
       // Matched from the start, because errors quote requests. The id is NVIDIA's.
@@ -463,7 +463,7 @@ const HOST_PRESETS = {
     keyVariables: ['HF_TOKEN'],
     needsKey: true,
     serves: ['chat', 'responses'],
-    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE },
   },
   cloudflare: {
     id: 'cloudflare',
@@ -472,7 +472,7 @@ const HOST_PRESETS = {
     keyVariables: ['CLOUDFLARE_API_KEY', 'CLOUDFLARE_API_TOKEN'],
     needsKey: true,
     serves: ['chat', 'embeddings'],
-    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    fields: { max_completion_tokens: MAX_TOKENS_RULE },
     errors: {
       // Workers AI, "Errors". The last two concern an address that names no account.
       codes: {

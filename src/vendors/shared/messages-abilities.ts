@@ -89,7 +89,7 @@ const GENERATION_4_5: ModelAbilities = {
 // Retired at the vendor, but still served by some other hosts.
 const GENERATION_4: ModelAbilities = { ...GENERATION_4_5, structuredOutput: false }
 
-const BY_FAMILY: ReadonlyMap<string, ModelAbilities> = new Map([
+const FAMILY_ABILITIES: ReadonlyMap<string, ModelAbilities> = new Map([
   ['claude-opus-4', { ...GENERATION_4, maxOutputTokens: 32_000 }],
   ['claude-opus-4-1', { ...GENERATION_4, maxOutputTokens: 32_000 }],
   ['claude-sonnet-4', GENERATION_4],
@@ -123,7 +123,7 @@ const HOST_VERSION = /-v\d+(?::\d+)?$/
 /** Returns the abilities of a model by the vendor's id or a host's, dated or not. Unknown ids get the newest generation's. */
 export function modelAbilities(upstreamId: string): ModelAbilities {
   const own = upstreamId.replace(HOST_PREFIX, '').replace(HOST_VERSION, '')
-  return BY_FAMILY.get(own.replace(SNAPSHOT_SUFFIX, '')) ?? GENERATION_5_5
+  return FAMILY_ABILITIES.get(own.replace(SNAPSHOT_SUFFIX, '')) ?? GENERATION_5_5
 }
 
 /** How the model reasons before it answers. `budget_tokens` is at least 1024 and below `max_tokens`. */

@@ -94,7 +94,7 @@ export function reportLostMarks(
 
 /** A request that a vendor gets which does not moderate. */
 export interface UnmoderatedRequest<Request> {
-  /** The same object unless the caller requests moderation. */
+  /** Request without its moderation. Unchanged, the same object, unless the caller requests moderation. */
   readonly request: Request
   /** The dropped field, if it requests scores. */
   readonly dropped: readonly string[]

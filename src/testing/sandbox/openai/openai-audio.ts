@@ -71,7 +71,7 @@ const TRANSCRIPTION_FORMATS: ReadonlyMap<string, readonly string[]> = new Map([
   ['whisper-1', WHISPER],
 ])
 /** Models that report seconds instead of tokens. */
-const BY_TIME: ReadonlySet<string> = new Set(['gpt-transcribe', 'whisper-1'])
+const TIMED_MODELS: ReadonlySet<string> = new Set(['gpt-transcribe', 'whisper-1'])
 const EXTENSION = /\.(?:flac|mp3|mp4|mpeg|mpga|m4a|ogg|wav|webm)$/i
 const LISTS = [
   'timestamp_granularities',
@@ -101,7 +101,7 @@ export const OPENAI_TRANSCRIPTIONS: SandboxOperation = {
     const model = fieldOf(formParts(call), 'model')
     const formats = TRANSCRIPTION_FORMATS.get(model)
     if (formats === undefined) throw new RefusedCall(OPENAI_ERRORS.status(404))
-    return answered(call, context, { formats, isByTime: BY_TIME.has(model), streams: model !== 'whisper-1' })
+    return answered(call, context, { formats, isByTime: TIMED_MODELS.has(model), streams: model !== 'whisper-1' })
   },
 }
 

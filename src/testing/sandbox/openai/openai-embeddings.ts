@@ -110,7 +110,7 @@ const MISTRAL_CATEGORIES: readonly string[] = [
 /** Score of a category that the input names, and of others. */
 const NAMED = 0.95
 const UNNAMED = 0.0001
-const FLAGGED_FROM = 0.5
+const MIN_FLAGGED_SCORE = 0.5
 
 /**
  * OpenAI: `POST /v1/moderations`. A category that the input names, such as `violence` or `sexual/minors`, scores 0.95, and others
@@ -211,7 +211,7 @@ function scoresOf(categories: readonly string[], text: string, { script }: Answe
 }
 
 function flags(scores: Readonly<Record<string, number>>): Record<string, boolean> {
-  return Object.fromEntries(Object.entries(scores).map(([name, score]) => [name, score >= FLAGGED_FROM]))
+  return Object.fromEntries(Object.entries(scores).map(([name, score]) => [name, score >= MIN_FLAGGED_SCORE]))
 }
 
 function appliedTypes(parts: readonly unknown[]): Record<string, readonly string[]> {
