@@ -110,6 +110,8 @@ describe('a list that is split while it arrives', () => {
   })
 
   test('rejects too much content outside of the list', () => {
-    expect(() => split(JSON.stringify({ a: 'x'.repeat(1_000), requests: [] }), 64)).toThrow('may have at most 1000 bytes')
+    expect(() => split(JSON.stringify({ a: 'x'.repeat(1_000), requests: [] }), 64)).toThrow(
+      'may have at most 1000 bytes',
+    )
   })
 })
