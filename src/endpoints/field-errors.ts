@@ -10,7 +10,7 @@ export function unsupportedField(param: string, problem: string): GatewayError {
   return new GatewayError('unsupported_parameter', { message: `${param}: ${problem}`, param })
 }
 
-/** The same error about the field as another dialect names it. */
+/** Returns the error with the name of its field in another dialect. */
 export function renamedError(error: GatewayError, param: string): GatewayError {
   if (error.param === undefined || error.param === param) return error
   const message = error.message.replaceAll(error.param, param)

@@ -198,7 +198,7 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
   const issue = mostSpecificIssue(result.error.issues)
   const param = fieldPath(issue.path)
   const isAbsent = issue.isOfUnion && valueAt(body, issue.path) === undefined
-  const problem = isAbsent ? 'is required' : issue.message.replace(OF_NOTHING, 'is required: $1')
+  const problem = isAbsent ? 'is required' : issue.message.replace(ABSENT_MEMBER, 'is required: $1')
   throw new GatewayError('invalid_request', {
     message: param === '' ? `The request body: ${problem}` : `${param}: ${problem}`,
     param: param === '' ? undefined : param,
@@ -206,7 +206,7 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
 }
 
 /** Message that zod reports for an absent member. */
-const OF_NOTHING = /^Invalid input: (expected .*), received undefined$/
+const ABSENT_MEMBER = /^Invalid input: (expected .*), received undefined$/
 
 /**
  * Returns `undefined` if the schema accepts the body. Some length checks run on values of any type, and a caller's own `length` may

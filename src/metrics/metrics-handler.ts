@@ -124,7 +124,7 @@ export function formatFor(accept: string | undefined): ExpositionFormat {
 const SLICE_MS = 2
 
 /** Number of series between two checks of the time. */
-const SERIES_AT_ONCE = 64
+const SERIES_BATCH_SIZE = 64
 
 /** Writes all metrics as text. Yields to the event loop every 2 milliseconds, so that a scrape delays no stream. */
 export async function exposition(metrics: GatewayMetrics, { isOpenMetrics }: ExpositionFormat): Promise<string> {
@@ -140,7 +140,7 @@ export async function exposition(metrics: GatewayMetrics, { isOpenMetrics }: Exp
     for (const series of family.series) {
       text += linesOf(family, series, isOpenMetrics)
       written += 1
-      if (written % SERIES_AT_ONCE !== 0 || performance.now() < sliceEndsMs) continue
+      if (written % SERIES_BATCH_SIZE !== 0 || performance.now() < sliceEndsMs) continue
       await endOfTurn()
       sliceEndsMs = performance.now() + SLICE_MS
     }

@@ -17,7 +17,7 @@ export interface RedisConcurrencyLimiterOptions {
 export interface RedisConcurrencyLimiter extends ConcurrencyLimiter {
   /**
    * Reports to a recovered server, by `call`, which leases this process holds and which it has released meanwhile, until few are
-   * left, because more at once would miss the deadline. Returns false if the server does not answer.
+   * left, because more in one call would miss the deadline. Returns false if the server does not answer.
    */
   prepare(call: RedisLink['call']): Promise<boolean>
   /** Reports the remaining leases to the server. */
@@ -30,7 +30,7 @@ interface KnownLease extends Lease {
 }
 
 /** Maximum number of leases per report. */
-const TOLD_AT_ONCE = 200
+const SYNC_BATCH_SIZE = 200
 
 // Leases expire anyway, so dropping those beyond this number only delays their end.
 const MAX_OWED = 10_000
@@ -137,9 +137,9 @@ export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions)
 
     async prepare(call) {
       entered = new WeakSet()
-      for (let left = untold(); left.length > TOLD_AT_ONCE; left = untold()) {
-        for (let start = 0; start < left.length; start += TOLD_AT_ONCE) {
-          const told = left.slice(start, start + TOLD_AT_ONCE).map((lease) => tell(lease, call))
+      for (let left = untold(); left.length > SYNC_BATCH_SIZE; left = untold()) {
+        for (let start = 0; start < left.length; start += SYNC_BATCH_SIZE) {
+          const told = left.slice(start, start + SYNC_BATCH_SIZE).map((lease) => tell(lease, call))
           if ((await Promise.all(told)).includes(false)) return false
         }
       }

@@ -7,7 +7,7 @@ import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 const OLDEST_SQLITE = '3.51.3'
 
 /** Package with the API of `node:sqlite`, for Node versions that lack it or bundle an old SQLite. */
-const STAND_IN = '@photostructure/sqlite'
+const SQLITE_PACKAGE = '@photostructure/sqlite'
 
 interface EngineModule {
   readonly DatabaseSync: new (path: string) => SqliteDatabase
@@ -26,7 +26,7 @@ export async function openWithEngine(path: string): Promise<SqliteDatabase> {
 
   const standIn = await standInEngine(builtinVersion)
   const version = versionOf(new standIn.DatabaseSync(':memory:'), true)
-  if (!isTrusted(version)) throw tooOld(`${STAND_IN} has SQLite ${version}`, `update ${STAND_IN}`)
+  if (!isTrusted(version)) throw tooOld(`${SQLITE_PACKAGE} has SQLite ${version}`, `update ${SQLITE_PACKAGE}`)
   return new standIn.DatabaseSync(path)
 }
 
@@ -47,7 +47,7 @@ function builtinEngine(): EngineModule | undefined {
 async function standInEngine(builtinVersion: string | undefined): Promise<EngineModule> {
   try {
     // A variable and comments, so that bundlers leave this import of an optional package to Node.
-    const name: string = STAND_IN
+    const name: string = SQLITE_PACKAGE
     const loaded = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as EngineModule & {
       readonly default?: EngineModule
     }
@@ -56,11 +56,11 @@ async function standInEngine(builtinVersion: string | undefined): Promise<Engine
     const have = `Node ${process.versions.node} ${builtinVersion === undefined ? 'has no SQLite' : `bundles SQLite ${builtinVersion}`}`
     const wanted = `the SQLite store needs SQLite ${OLDEST_SQLITE} or newer`
     const remedy =
-      `install ${STAND_IN} next to signalbox (npm install ${STAND_IN}), or use a Node with a newer SQLite. If it is installed, the ` +
+      `install ${SQLITE_PACKAGE} next to signalbox (npm install ${SQLITE_PACKAGE}), or use a Node with a newer SQLite. If it is installed, the ` +
       "bundle cannot load it. Keep signalbox out of the bundle, in next.config: serverExternalPackages: ['signalbox'], and with output: " +
-      `'standalone' also outputFileTracingIncludes: { '/*': ['node_modules/${STAND_IN}/**', 'node_modules/node-gyp-build/**'] }`
+      `'standalone' also outputFileTracingIncludes: { '/*': ['node_modules/${SQLITE_PACKAGE}/**', 'node_modules/node-gyp-build/**'] }`
     const fault = builtinVersion === undefined ? 'engine_missing' : 'engine_too_old'
-    throw new SqliteStoreError(fault, `${have}, and ${STAND_IN} could not be loaded; ${wanted}: ${remedy}`, cause)
+    throw new SqliteStoreError(fault, `${have}, and ${SQLITE_PACKAGE} could not be loaded; ${wanted}: ${remedy}`, cause)
   }
 }
 
