@@ -73,11 +73,11 @@ afterAll(async () => {
 
 test('keeps the event loop free for every endpoint whatever a caller sends', async () => {
   expect(await slowOf(hostileRequests() as Iterable<HostileCase>)).toEqual([])
-}, 120_000)
+}, 240_000)
 
 test('keeps the event loop free for every translator whatever a vendor answers', async () => {
   expect(await slowOf(hostileAnswers() as Iterable<HostileCase>)).toEqual([])
-}, 120_000)
+}, 240_000)
 
 test('keeps the event loop free while the lines of native and other batches are checked', async () => {
   const slow: string[] = []
@@ -88,7 +88,7 @@ test('keeps the event loop free while the lines of native and other batches are 
     }
   }
   expect(slow).toEqual([])
-}, 120_000)
+}, 240_000)
 
 interface BatchObject {
   readonly id: string
