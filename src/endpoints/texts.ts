@@ -329,6 +329,7 @@ class TextWalk {
       return
     }
     for (const [index, entry] of value.entries()) {
+      if (!canHaveText(entry)) continue
       this.#of = { index, role: roleOf?.(name, entry) }
       this.#walk(entry, below(place, index), { name, kind, naming, owner: undefined })
     }
@@ -338,7 +339,7 @@ class TextWalk {
     if (typeof value === 'string') {
       if (value !== '' && (said.kind !== undefined || !isLeftOut(value, said))) this.#add(place, said.kind, value)
     } else if (Array.isArray(value)) {
-      for (const [index, entry] of value.entries()) this.#walk(entry, below(place, index), said)
+      for (const [index, entry] of value.entries()) if (canHaveText(entry)) this.#walk(entry, below(place, index), said)
     } else if (isJsonObject(value)) {
       // Arguments that are written as an object are the JSON text of it, as they are in streams.
       if (said.kind !== 'tool_arguments') this.#members(value, place, said.naming)
@@ -348,6 +349,7 @@ class TextWalk {
 
   #members(owner: Owner, place: Place, naming: Naming): void {
     for (const name of Object.keys(owner)) {
+      if (!canHaveText(owner[name])) continue
       if (this.#isOfTools && naming === 'api' && CREDENTIALS.has(name)) continue
       const kind = naming === 'schema' && !DESCRIBES.has(name) ? undefined : this.#places.kindOf?.(name, owner)
       const within = naming !== 'api' ? naming : name === 'metadata' ? 'caller' : SCHEMAS.has(name) ? 'schema' : 'api'
@@ -369,6 +371,11 @@ interface Said {
   readonly naming: Naming
   /** Object of the member; undefined at the top of the body. */
   readonly owner: Owner | undefined
+}
+
+/** Whether a value is or may contain a text. Lists of token ids have hundreds of thousands of values without one. */
+function canHaveText(value: unknown): boolean {
+  return typeof value === 'string' || (typeof value === 'object' && value !== null)
 }
 
 function below(above: Place, step: string | number): Place {
