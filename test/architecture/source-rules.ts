@@ -31,7 +31,7 @@ export function vendorsWithoutFactory(tree: SourceTree): string[] {
 
 /** Files that may name vendors or frameworks: each vendor's own, each framework's own, and where all come together. */
 const MAY_NAME =
-  /^(?:vendors\/(?!shared\/)[^/]+\/|adapters\/(?:express|fastify|fetch|node)(?:\/|\.ts$)|catalog\/models\/|endpoints\/messages\/messages-endpoint\.ts$|testing\/|cli\/|index\.ts$)/
+  /^(?:vendors\/(?!shared\/)[^/]+\/|adapters\/(?:express|fastify|fetch|node)(?:\/|\.ts$)|catalog\/models\/|endpoints\/messages\/messages-errors\.ts$|testing\/|cli\/|index\.ts$)/
 
 /** String literals in shared code that name a vendor or a framework. */
 export function namesInSharedCode(tree: SourceTree): string[] {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ERROR_TABLE, type ErrorCode, GatewayError } from '../../src/core/errors.ts'
 import { openaiError, retryAfterOf } from '../../src/endpoints/error-dialect.ts'
-import { anthropicErrors } from '../../src/endpoints/messages/messages-endpoint.ts'
+import { anthropicErrors } from '../../src/endpoints/messages/messages-errors.ts'
 import { anthropicError, type DialectName, errorBody } from '../support/error-body.ts'
 
 const CODES = Object.keys(ERROR_TABLE) as ErrorCode[]

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openaiErrors } from '../../src/endpoints/error-dialect.ts'
-import { anthropicErrors } from '../../src/endpoints/messages/messages-endpoint.ts'
+import { anthropicErrors } from '../../src/endpoints/messages/messages-errors.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { EndpointTable } from '../../src/pipeline/pipeline-context.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ERROR_TABLE, type ErrorCode, GatewayError } from '../../src/core/errors.ts'
 import { openaiErrors } from '../../src/endpoints/error-dialect.ts'
-import { anthropicErrors } from '../../src/endpoints/messages/messages-endpoint.ts'
+import { anthropicErrors } from '../../src/endpoints/messages/messages-errors.ts'
 import { respondError } from '../../src/pipeline/respond.ts'
 
 function headersOf(code: ErrorCode, dialect = openaiErrors): Record<string, string> {

@@ -1,7 +1,7 @@
 import type { GatewayError } from '../../src/core/errors.ts'
 import { type ErrorDialect, openaiErrors } from '../../src/endpoints/error-dialect.ts'
 import { anyImageErrors, multimodalErrors } from '../../src/endpoints/images/image-operation.ts'
-import { anthropicErrors } from '../../src/endpoints/messages/messages-endpoint.ts'
+import { anthropicErrors } from '../../src/endpoints/messages/messages-errors.ts'
 
 const DIALECTS = {
   openai: openaiErrors,
