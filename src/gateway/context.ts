@@ -76,7 +76,7 @@ export function contextOf(
   const heldBytes = new HeldBytes(options.overload?.maxHeldBytes)
   const publicTransport = observers?.aside(plainTransport) ?? plainTransport
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
-  const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
+  const { strategy = 'weighted', fallback = 'on-failure', retryAfterTimeout = false } = options.routing ?? {}
   const limits = limitSetOf(options.limits, 'limits')
   const keys = keyAuthentication(store, clock)
   const principalFaults = new PrincipalFaults(logger, (error) =>
@@ -143,7 +143,7 @@ export function contextOf(
         emit(context, { type: 'credential-refresh-failed', ...failure })
       },
     }),
-    routing: { strategy, fallback, hedge, retryAfterTimeout },
+    routing: { strategy, fallback, retryAfterTimeout },
     operatorKey: options.operatorKey,
     clientAddress: options.clientAddress,
     timeouts,

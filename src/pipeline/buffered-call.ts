@@ -175,7 +175,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     return this.#outcome === 'failed'
   }
 
-  /** Returns the record of the call. A call in progress counts as abandoned, because another one has answered the request. */
+  /** Returns the record of the call. A call in progress counts as abandoned. */
   recordUntil(nowMs: number): AttemptRecord {
     const { key, model } = this.candidate
     return {

@@ -21,7 +21,7 @@ import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { HookTable } from '../hooks/hook-table.ts'
 import type { RouteCandidate } from '../routing/candidate.ts'
 import type { RouteTable } from '../routing/route-table.ts'
-import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
+import type { FallbackPolicy, RoutingStrategy } from '../routing/routing-options.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
 import type { BatchStore, FileStore } from '../stores/file-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -71,8 +71,6 @@ export const TIMEOUTS_MEMBERS = {
 export interface RoutingSettings {
   readonly strategy: RoutingStrategy
   readonly fallback: FallbackPolicy
-  /** Settings of hedging, or `undefined` if it is off. */
-  readonly hedge: HedgeOptions | undefined
   readonly retryAfterTimeout: boolean
 }
 
