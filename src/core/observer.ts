@@ -166,14 +166,12 @@ export interface GatewayState {
   readonly vendors: readonly VendorState[]
 }
 
-/** Load of a vendor, and its keys. */
+/** Calls of a vendor, and its keys. */
 export interface VendorState {
   /** Id of the vendor. */
   readonly vendor: string
   /** Calls in progress. */
   readonly inFlight: number
-  /** Adaptive concurrency limit. */
-  readonly limit: number
   /** Keys of the vendor. `isUp` is whether the circuit of the key is not open. */
   readonly keys: readonly { readonly credentialId: string; readonly isUp: boolean }[]
 }

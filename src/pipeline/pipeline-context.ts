@@ -158,7 +158,7 @@ export interface PipelineContext {
   readonly plans: ReadonlyMap<string, LimitSet>
   readonly accountPlans: AccountPlans
   readonly retryBudget: RetryBudget
-  /** All vendors and keys, with circuits, load and latencies. */
+  /** All vendors and keys, with circuits, calls in progress and latencies. */
   readonly routes: RouteTable
   readonly routing: RoutingSettings
   /** Key for the state of the vendors over HTTP, or `undefined` if it is not available. */

@@ -41,7 +41,6 @@ describe('GET /healthz?verbose', () => {
         {
           vendor: 'one',
           inFlight: 0,
-          limit: 100,
           keys: [
             { circuit: 'open', reason: 'refused', openUntilMs: expect.any(Number) },
             { circuit: 'closed', reason: null, openUntilMs: null, latencyMs: expect.any(Number), openModels: [] },

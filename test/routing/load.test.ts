@@ -1,71 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RetryBudget } from '../../src/pipeline/retry-budget.ts'
-import { AdaptiveLimit, LatencyAverage } from '../../src/routing/candidate.ts'
-
-describe('the limit of a vendor', () => {
-  test('is cut by a quarter at a sign of overload, once for all signs of a second, down to 5', () => {
-    const load = new AdaptiveLimit()
-    for (let sign = 0; sign < 50; sign++) load.shrink(1000 + sign)
-    const afterOne = load.limit
-    for (let second = 2; second < 40; second++) load.shrink(second * 1000)
-
-    expect([afterOne, load.limit]).toEqual([75, 5])
-  })
-
-  test('is cut at once by the first sign after the clock was set back', () => {
-    const load = new AdaptiveLimit()
-    load.shrink(86_400_000)
-    load.shrink(1_000)
-
-    expect(load.limit).toBe(56)
-  })
-
-  test('grows by about one for every round of answers in which it is used, and not by answers that do not need it', () => {
-    const idle = new AdaptiveLimit()
-    const used = new AdaptiveLimit()
-    for (let call = 0; call < 80; call++) used.enter()
-    for (let answer = 0; answer < 100; answer++) {
-      idle.grow()
-      used.grow()
-    }
-
-    expect(idle.limit).toBe(100)
-    expect(used.limit).toBe(100)
-    for (let answer = 0; answer < 5; answer++) used.grow()
-    expect(used.limit).toBe(101)
-  })
-
-  test('finds the capacity of a vendor: load above it is cut, load below it grows again', () => {
-    const load = new AdaptiveLimit()
-    let nowMs = 0
-    const borne = 40
-    const limits: number[] = []
-    for (let round = 0; round < 200; round++) {
-      nowMs += 1000
-      const calls = load.limit
-      for (let call = 0; call < calls; call++) load.enter()
-      for (let call = 0; call < calls; call++) {
-        if (call < borne) load.grow()
-        else load.shrink(nowMs)
-      }
-      for (let call = 0; call < calls; call++) load.release()
-      if (round > 50) limits.push(load.limit)
-    }
-
-    expect(Math.max(...limits)).toBeLessThanOrEqual(borne + 2)
-    expect(Math.min(...limits)).toBeGreaterThanOrEqual(borne * 0.7)
-  })
-
-  test('counts the calls under way', () => {
-    const load = new AdaptiveLimit()
-    for (let call = 0; call < 100; call++) load.enter()
-    const isFull = !load.hasRoom
-    load.release()
-
-    expect([isFull, load.hasRoom, load.inFlight]).toEqual([true, true, 99])
-  })
-})
+import { LatencyAverage } from '../../src/routing/candidate.ts'
 
 describe('the average latency', () => {
   test('follows what is measured', () => {
