@@ -202,7 +202,6 @@ const DRILLS = [
   'test/gateway/responses-state.test.ts',
   'test/gateway/retention.test.ts',
   'test/gateway/routing-budget.test.ts',
-  'test/gateway/routing-hedge.test.ts',
   'test/gateway/sdk-models.test.ts',
   'test/gateway/stored-bounds.test.ts',
   'test/gateway/security.test.ts',

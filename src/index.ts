@@ -243,7 +243,6 @@ export type { Timeouts } from './pipeline/pipeline-context.ts'
 export type { Circuit, OpenReason } from './routing/candidate.ts'
 export type {
   FallbackPolicy,
-  HedgeOptions,
   RouteOverride,
   RoutingOptions,
   RoutingStrategy,

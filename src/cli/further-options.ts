@@ -147,7 +147,6 @@ export const FURTHER_OPTIONS = z.strictObject({
       fallback: z
         .union([z.enum(['on-failure', 'never']), z.strictObject({ statuses: z.array(count).nonempty() })])
         .exactOptional(),
-      hedge: z.strictObject({ afterMs: count }).exactOptional(),
       retryAfterTimeout: z.boolean().exactOptional(),
     })
     .exactOptional()

@@ -127,14 +127,6 @@ export interface ByteSink {
   onClose(listener: () => void): void
 }
 
-/** A complete answer that is created before it is sent. */
-export interface GatewayReply {
-  readonly status: number
-  /** Flat list: name, value, name, value; names in lower case. */
-  readonly headers: readonly string[]
-  readonly body: string | Uint8Array | readonly Uint8Array[]
-}
-
 /**
  * Rejects a value that is not a gateway when it is mounted. Otherwise the first request would end the host's process.
  * @param owner Name of the called function for the message: `expressHandler`.

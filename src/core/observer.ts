@@ -168,14 +168,12 @@ export interface GatewayState {
   readonly vendors: readonly VendorState[]
 }
 
-/** Load of a vendor, and its keys. */
+/** Calls of a vendor, and its keys. */
 export interface VendorState {
   /** Id of the vendor. */
   readonly vendor: string
   /** Calls in progress. */
   readonly inFlight: number
-  /** Adaptive concurrency limit. */
-  readonly limit: number
   /** Keys of the vendor. `isUp` is whether the circuit of the key is not open. */
   readonly keys: readonly { readonly credentialId: string; readonly isUp: boolean }[]
 }
@@ -206,7 +204,7 @@ export interface Observer {
    * @returns Any value, which is passed to {@link attemptEnded} for this call.
    */
   attemptStarted?(request: unknown, facts: AttemptFacts): unknown
-  /** Called once for each started call; for an attempt that lost a race, possibly after the end of the request. */
+  /** Called once for each started call. */
   attemptEnded?(attempt: unknown, end: AttemptEnd): void
   /**
    * Runs the function that sends a request to another host. `attempt` is undefined if it is not a call to a model: polling a

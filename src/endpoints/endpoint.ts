@@ -268,8 +268,6 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly inlineBatches?: InlineBatches
   /** Files as clients that send the `clientHeader` of `errors` read them. If omitted, they get OpenAI's shape. */
   readonly files?: FileDialect
-  /** True if hedging is allowed: JSON responses that can safely be produced twice. */
-  readonly canHedge?: boolean
   /** Whether a conversation should stay with one credential, because vendors cache its prompt. */
   readonly isSticky?: boolean
   /** Whether callers may also send their key as `x-api-key`. */

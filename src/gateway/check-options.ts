@@ -7,7 +7,6 @@ import { MIN_CHOSEN_TOKENS } from '../pipeline/output-bound.ts'
 import { TIMEOUTS_MEMBERS } from '../pipeline/pipeline-context.ts'
 import {
   type FallbackPolicy,
-  HEDGE_OPTIONS,
   ROUTING_OPTIONS,
   ROUTING_STRATEGIES,
   type RoutingOptions,
@@ -78,7 +77,6 @@ export function checkOptions(options: GatewayOptions): void {
     accounts.set(key, account)
   }
   checkRouting(options.routing ?? {})
-  positive('routing.hedge.afterMs', options.routing?.hedge?.afterMs)
   const { operatorKey } = options
   if (operatorKey !== undefined && !(typeof operatorKey === 'string' && operatorKey.length >= SHORTEST_OPERATOR_KEY))
     throw new TypeError(`createGateway: operatorKey must have at least ${SHORTEST_OPERATOR_KEY} characters`)
@@ -128,7 +126,6 @@ function checkNames(options: GatewayOptions): void {
   }
   checkMembers(timeouts, TIMEOUTS_MEMBERS, OWNER, 'timeouts')
   checkMembers(options.routing, ROUTING_OPTIONS, OWNER, 'routing')
-  checkMembers(options.routing?.hedge, HEDGE_OPTIONS, OWNER, 'routing.hedge')
   checkMembers(responses, RESPONSES_OPTIONS, OWNER, 'responses')
   checkCatalog(options.catalog, OWNER)
   checkDisconnect(options)

@@ -27,7 +27,7 @@ import { SilenceWatch } from '../pipeline/silence-watch.ts'
 import { probeStore, SettlementRetries, StoreOutage } from '../pipeline/store-health.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
 import { circuitOf } from '../routing/candidate.ts'
-import { RouteTable } from '../routing/route-table.ts'
+import { callsInFlight, RouteTable } from '../routing/route-table.ts'
 import { memoryConcurrencyLimiter, memoryRateLimiter } from '../stores/memory/memory-limiters.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { Retention } from '../stores/retention.ts'
@@ -76,7 +76,7 @@ export function contextOf(
   const heldBytes = new HeldBytes(options.overload?.maxHeldBytes)
   const publicTransport = observers?.aside(plainTransport) ?? plainTransport
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
-  const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
+  const { strategy = 'weighted', fallback = 'on-failure', retryAfterTimeout = false } = options.routing ?? {}
   const limits = limitSetOf(options.limits, 'limits')
   const keys = keyAuthentication(store, clock)
   const principalFaults = new PrincipalFaults(logger, (error) =>
@@ -143,7 +143,7 @@ export function contextOf(
         emit(context, { type: 'credential-refresh-failed', ...failure })
       },
     }),
-    routing: { strategy, fallback, hedge, retryAfterTimeout },
+    routing: { strategy, fallback, retryAfterTimeout },
     operatorKey: options.operatorKey,
     clientAddress: options.clientAddress,
     timeouts,
@@ -208,11 +208,13 @@ function stateOf({ routes, retryBudget, settlementRetries, usage, clock }: Pipel
     retriesLeft: retryBudget.left,
     settlementsWaiting: settlementRetries.size,
     rollUpAgeMs: usage?.rollUpAgeMs ?? 0,
-    vendors: Array.from(routes.vendors, ({ vendor, keys, load }) => ({
-      vendor: vendor.id,
-      inFlight: load.inFlight,
-      limit: load.limit,
-      keys: keys.map(({ credentialId, circuit }) => ({ credentialId, isUp: circuitOf(circuit, nowMs) !== 'open' })),
+    vendors: Array.from(routes.vendors, (routed) => ({
+      vendor: routed.vendor.id,
+      inFlight: callsInFlight(routed),
+      keys: routed.keys.map(({ credentialId, circuit }) => ({
+        credentialId,
+        isUp: circuitOf(circuit, nowMs) !== 'open',
+      })),
     })),
   }
 }

@@ -30,7 +30,7 @@ export interface CostEstimate {
   readonly usage: Usage
 }
 
-/** Estimate that callers read, from `POST /v1/estimate` or with the header `x-signalbox-dry-run`. */
+/** Estimate that callers read from `POST /v1/estimate`. */
 export interface RequestEstimate extends Omit<CostEstimate, 'cost'> {
   readonly object: 'estimate'
   /** Maximum amount to hold, in dollars as a decimal string, or `null` if billing is off. */
@@ -120,36 +120,11 @@ function estimateOf(context: PipelineContext, parsed: Parsed): RequestEstimate {
   }
 }
 
-/** Header by which a caller requests the cost of a request instead of an answer. */
-export const DRY_RUN_HEADER = 'x-signalbox-dry-run'
-
 /**
- * Whether a request asks only for its cost.
- * @throws GatewayError `invalid_request` for a value other than `true` and `false`: a misspelt value must not spend money.
- */
-export function isDryRun(request: GatewayRequest): boolean {
-  const value = request.header(DRY_RUN_HEADER)
-  if (value === undefined || value === 'false') return false
-  if (value === 'true') return true
-  throw new GatewayError('invalid_request', {
-    message: `${DRY_RUN_HEADER}: must be true or false`,
-    param: DRY_RUN_HEADER,
-  })
-}
-
-/**
- * Answers a request with its hold. It is checked like any other and counts against the limits of requests. Nothing is held, no vendor
- * is called, no hook runs, no Idempotency-Key is claimed, and a continued conversation is not looked up.
- * @throws GatewayError as the request itself would before anything is held.
- */
-export async function serveDryRun(context: PipelineContext, received: CallRecord, sink: ByteSink): Promise<void> {
-  const admitted = await admitEstimate(context, await readRequest(context, received))
-  respondJson(sink, received.requestId, estimateOf(context, admitted), pushLimits([], admitted))
-}
-
-/**
- * Answers `POST /v1/estimate` with the hold of the request in the body, `{ endpoint, body }`.
- * @throws GatewayError `invalid_request` naming the member.
+ * Answers `POST /v1/estimate` with the hold of the request in the body, `{ endpoint, body }`. The request is checked like any other
+ * and counts against the limits of requests. Nothing is held, no vendor is called, no hook runs, no Idempotency-Key is claimed, and
+ * a continued conversation is not looked up.
+ * @throws GatewayError `invalid_request` that names the member, or the error that the request itself gets before anything is held.
  */
 export async function serveEstimate(
   context: PipelineContext,
@@ -159,7 +134,9 @@ export async function serveEstimate(
 ): Promise<void> {
   const { value } = readCallerJson(await readJsonBytes(context, request))
   const header = (name: string): string | undefined => (name === 'idempotency-key' ? undefined : request.header(name))
-  return await serveDryRun(context, askedAbout(context, principal, checked(value), header), sink)
+  const received = askedAbout(context, principal, checked(value), header)
+  const admitted = await admitEstimate(context, await readRequest(context, received))
+  respondJson(sink, received.requestId, estimateOf(context, admitted), pushLimits([], admitted))
 }
 
 const MEMBERS: readonly string[] = ['endpoint', 'body'] satisfies (keyof PricedRequest)[]

@@ -130,7 +130,7 @@ export interface Gateway extends ExchangeHandler {
   loadCatalog(from?: string): Promise<CatalogState>
   /** Returns the models of `GET /v1/models`. */
   models(): readonly ListedModel[]
-  /** Returns circuits, load and latencies of the vendors and the operator's keys in this process. */
+  /** Returns circuits, calls in progress and latencies of the vendors and the operator's keys in this process. */
   routes(): RouteReport
   /**
    * Returns whether this process can serve requests. Opens the store if necessary, and waits up to 2 seconds for its answer, at most

@@ -6,7 +6,7 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 import { createWithinBounds, replayOf } from '../pipeline/idempotent-request.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { type Circuit, CLOSED, circuitOf, ejected, type OpenReason, type VendorKey } from '../routing/candidate.ts'
-import type { RouteTable } from '../routing/route-table.ts'
+import { callsInFlight, type RouteTable } from '../routing/route-table.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim, type StoredAnswer } from '../stores/idempotency-store.ts'
 import { administer } from './audit.ts'
 
@@ -155,7 +155,7 @@ function keyOf({ routes }: PipelineContext, credentialId: string): VendorKey {
   throw new GatewayError('invalid_request', { message, param: 'credentialId' })
 }
 
-/** Circuit and load of one of the operator's keys at a vendor. The key itself is not included. */
+/** Circuit and calls in progress of one of the operator's keys at a vendor. The key itself is not included. */
 export interface KeyReport {
   /** Credential id: the vendor's id and 16 hexadecimal digits of the key's SHA-256. */
   readonly credentialId: string
@@ -183,13 +183,11 @@ export interface VendorReport {
   readonly origin: string
   /** Calls in progress, over all keys. */
   readonly inFlight: number
-  /** Adaptive concurrency limit; above it, the vendor is skipped while others have room. */
-  readonly limit: number
   /** Reports of its keys. */
   readonly keys: readonly KeyReport[]
 }
 
-/** Circuits, load and latencies of the vendors in this process. */
+/** Circuits, calls in progress and latencies of the vendors in this process. */
 export interface RouteReport {
   /** Retries available now. */
   readonly retriesLeft: number
@@ -201,13 +199,12 @@ export interface RouteReport {
 export function routeReport({ routes, retryBudget, clock }: PipelineContext): RouteReport {
   const nowMs = clock.now()
   const openModels = modelsByKey(routes, nowMs)
-  const vendors = Array.from(routes.vendors, ({ vendor, keys, load }): VendorReport => {
-    const { inFlight, limit } = load
+  const vendors = Array.from(routes.vendors, (routed): VendorReport => {
+    const { vendor, keys } = routed
     return {
       vendor: vendor.id,
       origin: vendor.origin,
-      inFlight,
-      limit,
+      inFlight: callsInFlight(routed),
       keys: keys.map((key): KeyReport => {
         const { credentialId, weight, circuit, latency } = key
         const { averageMs } = latency

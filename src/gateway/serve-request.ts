@@ -24,7 +24,7 @@ import { TaskSubmission } from '../tasks/submit-task.ts'
 import { contentRange, serveTaskRequest } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import { bearsOperatorKey, operatorRefusal } from './authenticate.ts'
-import { DRY_RUN_HEADER, isDryRun, serveDryRun, serveEstimate } from './estimates.ts'
+import { serveEstimate } from './estimates.ts'
 import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import { codingModels, etagOf, listedModel, modelList } from './model-list.ts'
@@ -96,7 +96,6 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     received = receive(context, { request: held ?? request, incoming }, target.endpoint, requestId)
     server.inFlight.add(received)
     if (server.overload !== undefined) server.overload.check(server.inFlight.size)
-    if (isDryRun(request)) return await serveDryRun(context, received, received.sink)
     if (context.observers !== undefined)
       received.observation = context.observers.begin(received, incoming.toolCall?.states)
     const answering = pipeline(context, await readRequest(context, received), server.completionOf)
@@ -217,8 +216,6 @@ function takesXApiKey(target: Reading['target']): boolean {
   return X_API_KEY_TARGETS.has(target.kind)
 }
 
-const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
-
 /** Query parameter by which a coding client requests its own list and sends its version (github openai/codex, `endpoint/models.rs`). */
 const CODING_CLIENT_PARAMETER = 'client_version'
 
@@ -238,12 +235,6 @@ async function read(
   incoming.principal ??= await identify(context, request, takesXApiKey(target))
   const { principal } = incoming
   if (target.kind === 'estimate') return await serveEstimate(context, principal, request, sink)
-  // Requests of this kind would be executed, so a dry run is rejected.
-  if (isDryRun(request) && !SAFE_METHODS.has(request.method))
-    throw new GatewayError('invalid_request', {
-      message: `${DRY_RUN_HEADER}: ${request.path} calls no model`,
-      param: DRY_RUN_HEADER,
-    })
   if (target.kind === 'tasks' || target.kind === 'task') {
     const { wakeWebhooks } = server
     const task = target.kind === 'task' ? target : undefined

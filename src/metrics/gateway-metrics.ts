@@ -199,14 +199,12 @@ export class GatewayMetrics implements Observer {
 
   /** Reads the gauges from the gateways again. */
   refresh(): void {
-    const { vendorInFlight, vendorLimit, vendorKeys, vendorKeyUp, retriesLeft, settlementsWaiting, rollUpAge } =
-      this.set
+    const { vendorInFlight, vendorKeys, vendorKeyUp, retriesLeft, settlementsWaiting, rollUpAge } = this.set
     const states = [...this.#states].map((state) => state())
-    for (const family of [vendorInFlight, vendorLimit, vendorKeys, vendorKeyUp]) family.clear()
+    for (const family of [vendorInFlight, vendorKeys, vendorKeyUp]) family.clear()
     for (const { vendors } of states)
-      for (const { vendor, inFlight, limit, keys } of vendors) {
+      for (const { vendor, inFlight, keys } of vendors) {
         vendorInFlight.at(vendor).value += inFlight
-        vendorLimit.at(vendor).value += limit
         vendorKeys.at(vendor).value += keys.length
         for (const { credentialId, isUp } of keys) vendorKeyUp.at(vendor, credentialId).value = isUp ? 1 : 0
       }
@@ -461,7 +459,6 @@ class MetricSet {
   readonly cost: MetricFamily<MoneySeries>
   readonly inFlight = this.#gauges('in_flight', 'Requests in progress.', ['endpoint'])
   readonly vendorInFlight = this.#gauges('vendor_in_flight', 'Calls to a vendor in progress.', ['vendor'])
-  readonly vendorLimit = this.#gauges('vendor_limit', 'Adaptive concurrency limit of a vendor.', ['vendor'])
   readonly vendorKeys = this.#gauges('vendor_keys', 'Keys of a vendor. 0: no call goes to it.', ['vendor'])
   readonly vendorKeyUp = this.#gauges('vendor_key_up', '1 while the circuit of a vendor key is not open, else 0.', [
     'vendor',

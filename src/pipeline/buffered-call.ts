@@ -117,7 +117,7 @@ export class BufferedCall<Result> implements TransportHandler {
 const NO_CHUNKS: readonly Uint8Array[] = []
 
 /**
- * Call at a candidate, from its start to its outcome. Updates circuits, load and latencies, and emits events for changes. Exactly
+ * Call at a candidate, from its start to its outcome. Updates circuits, counts and latencies, and emits events for changes. Exactly
  * one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
  */
 export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
@@ -175,7 +175,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     return this.#outcome === 'failed'
   }
 
-  /** Returns the record of the call. A call in progress counts as abandoned, because another one has answered the request. */
+  /** Returns the record of the call. A call in progress counts as abandoned. */
   recordUntil(nowMs: number): AttemptRecord {
     const { key, model } = this.candidate
     return {

@@ -21,7 +21,7 @@ import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { HookTable } from '../hooks/hook-table.ts'
 import type { RouteCandidate } from '../routing/candidate.ts'
 import type { RouteTable } from '../routing/route-table.ts'
-import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
+import type { FallbackPolicy, RoutingStrategy } from '../routing/routing-options.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
 import type { BatchStore, FileStore } from '../stores/file-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -71,8 +71,6 @@ export const TIMEOUTS_MEMBERS = {
 export interface RoutingSettings {
   readonly strategy: RoutingStrategy
   readonly fallback: FallbackPolicy
-  /** Settings of hedging, or `undefined` if it is off. */
-  readonly hedge: HedgeOptions | undefined
   readonly retryAfterTimeout: boolean
 }
 
@@ -160,7 +158,7 @@ export interface PipelineContext {
   readonly plans: ReadonlyMap<string, LimitSet>
   readonly accountPlans: AccountPlans
   readonly retryBudget: RetryBudget
-  /** All vendors and keys, with circuits, load and latencies. */
+  /** All vendors and keys, with circuits, calls in progress and latencies. */
   readonly routes: RouteTable
   readonly routing: RoutingSettings
   /** Key for the state of the vendors over HTTP, or `undefined` if it is not available. */

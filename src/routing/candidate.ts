@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
-import { isYoungerThan } from '../core/clock.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { CredentialCache } from './credential-cache.ts'
 
@@ -19,7 +18,6 @@ export interface CandidateParts {
   readonly model: CatalogModel
   readonly vendor: Vendor
   readonly key: VendorKey
-  readonly load: AdaptiveLimit
   readonly priority: number
   readonly weight: number
   readonly when: Readonly<Record<string, string>> | undefined
@@ -35,7 +33,6 @@ export class RouteCandidate {
   /** Credential id of its key. */
   readonly credentialId: string
   readonly key: VendorKey
-  readonly load: AdaptiveLimit
   readonly priority: number
   readonly weight: number
   readonly when: Readonly<Record<string, string>> | undefined
@@ -54,7 +51,6 @@ export class RouteCandidate {
     this.apiKey = parts.key.apiKey
     this.credentialId = parts.key.credentialId
     this.key = parts.key
-    this.load = parts.load
     this.priority = parts.priority
     this.weight = parts.weight
     this.when = parts.when
@@ -83,7 +79,6 @@ export class RouteCandidate {
   /** Starts a call, which may be a probe. It ends with {@link release}, after its outcome was reported. */
   begin(nowMs: number, turn: number): Probed {
     this.lastTurn = turn
-    this.load.enter()
     this.key.inFlight += 1
     this.#keepTime(nowMs)
     const isOfModel = circuitOf(this.#circuit, nowMs) === 'half-open'
@@ -108,7 +103,6 @@ export class RouteCandidate {
 
   /** Notes that the call succeeded. */
   succeeded(nowMs: number): void {
-    this.load.grow()
     this.#circuit = afterSuccess(this.#circuit, nowMs)
     this.key.circuit = afterSuccess(this.key.circuit, nowMs)
   }
@@ -122,12 +116,10 @@ export class RouteCandidate {
     const { key } = this
     switch (outcome) {
       case 'failing':
-        this.load.shrink(nowMs)
         this.#circuit = afterFailure(this.#circuit, nowMs, retryAfterMs)
         key.circuit = afterFailure(key.circuit, nowMs, undefined)
         return
       case 'busy':
-        this.load.shrink(nowMs)
         this.#circuit = afterBusy(this.#circuit, nowMs, retryAfterMs)
         break
       case 'refused':
@@ -154,7 +146,6 @@ export class RouteCandidate {
 
   /** Ends the call, including its stream. */
   release(): void {
-    this.load.release()
     this.key.inFlight -= 1
   }
 
@@ -164,64 +155,7 @@ export class RouteCandidate {
   }
 }
 
-/** Initial limit of a vendor. */
-const INITIAL_CALLS = 100
-const FEWEST_CALLS = 5
-const MOST_CALLS = 10_000
-/** Factor of the limit after overload. */
-const CUT = 0.75
-/** Overload reports within this time count as one. */
-const CUT_INTERVAL_MS = 1_000
-
-/**
- * Adaptive concurrency of a vendor (additive increase, multiplicative decrease). The limit grows by one for every round of
- * answers in which half of it was in use, and falls by a quarter on overload. It rejects nothing: a vendor at its limit is
- * skipped while another one has capacity.
- */
-export class AdaptiveLimit {
-  #inFlight = 0
-  #limit = INITIAL_CALLS
-  #lastCutMs = Number.NEGATIVE_INFINITY
-
-  /** Calls in progress. */
-  get inFlight(): number {
-    return this.#inFlight
-  }
-
-  /** Concurrent calls that are not known to overload the vendor. */
-  get limit(): number {
-    return Math.floor(this.#limit)
-  }
-
-  get hasRoom(): boolean {
-    return this.#inFlight + 1 <= this.#limit
-  }
-
-  /** Starts a call. */
-  enter(): void {
-    this.#inFlight += 1
-  }
-
-  /** Ends a call. */
-  release(): void {
-    this.#inFlight -= 1
-  }
-
-  /** Notes a successful answer. Called before `release`. */
-  grow(): void {
-    // A limit that is not approached gives no information about the vendor.
-    if (this.#inFlight * 2 >= this.#limit) this.#limit = Math.min(MOST_CALLS, this.#limit + 1 / this.#limit)
-  }
-
-  /** Notes that the vendor reported overload. */
-  shrink(nowMs: number): void {
-    if (isYoungerThan(CUT_INTERVAL_MS, this.#lastCutMs, nowMs)) return
-    this.#lastCutMs = nowMs
-    this.#limit = Math.max(FEWEST_CALLS, this.#limit * CUT)
-  }
-}
-
-/** Key of the operator at a vendor, with its circuit and load. Lives as long as the gateway. */
+/** Key of the operator at a vendor, with its circuit and its calls in progress. Lives as long as the gateway. */
 export class VendorKey {
   readonly vendorId: string
   /** The key; empty if `credentials` provides it. */

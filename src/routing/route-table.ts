@@ -2,7 +2,7 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { CatalogModel, ModelRoute } from '../catalog/model.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Vendor } from '../vendors/vendor.ts'
-import { AdaptiveLimit, credentialIdOf, type ProvidedCredentials, RouteCandidate, VendorKey } from './candidate.ts'
+import { credentialIdOf, type ProvidedCredentials, RouteCandidate, VendorKey } from './candidate.ts'
 import { CredentialCache } from './credential-cache.ts'
 import type { FallbackPolicy } from './routing-options.ts'
 
@@ -10,7 +10,11 @@ import type { FallbackPolicy } from './routing-options.ts'
 export interface RoutedVendor {
   readonly vendor: Vendor
   readonly keys: readonly VendorKey[]
-  readonly load: AdaptiveLimit
+}
+
+/** Returns the number of calls of a vendor in progress, over all its keys. */
+export function callsInFlight({ keys }: RoutedVendor): number {
+  return keys.reduce((total, { inFlight }) => total + inFlight, 0)
 }
 
 /** Failed refresh of a credential. */
@@ -54,7 +58,7 @@ export class RouteTable {
         const provided = providedCredentials(vendor, index, credentials)
         return new VendorKey(vendor.id, apiKey, vendor.keyWeights?.[index] ?? 1, provided)
       })
-      this.#vendors.set(vendor.id, { vendor, keys, load: new AdaptiveLimit() })
+      this.#vendors.set(vendor.id, { vendor, keys })
     }
   }
 
@@ -112,7 +116,7 @@ export class RouteTable {
   #candidatesOn(route: ModelRoute, model: CatalogModel): RouteCandidate[] {
     const routed = this.#vendors.get(route.vendor)
     if (routed === undefined) return []
-    const { vendor, keys, load } = routed
+    const { vendor, keys } = routed
     const upstream = route.upstream ?? model.upstream
     const isOwn = vendor.id === model.vendor && upstream === model.upstream
     const row = isOwn ? model : { ...model, vendor: vendor.id, upstream, efforts: undefined }
@@ -123,7 +127,6 @@ export class RouteTable {
           model: row,
           vendor,
           key,
-          load,
           priority: route.priority ?? 0,
           weight: ((route.weight ?? 1) * key.weight) / sum,
           when: route.when,

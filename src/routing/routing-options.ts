@@ -16,27 +16,12 @@ export const ROUTING_STRATEGIES: readonly RoutingStrategy[] = ['weighted', 'late
  */
 export type FallbackPolicy = 'on-failure' | 'never' | { readonly statuses: readonly number[] }
 
-/** Settings of a second call if the first one is slow. */
-export interface HedgeOptions {
-  /** Milliseconds after which another candidate is called too. */
-  readonly afterMs: number
-}
-
-export const HEDGE_OPTIONS = {
-  afterMs: true,
-} satisfies MemberNames<HedgeOptions>
-
 /** Settings for choosing a vendor. */
 export interface RoutingOptions {
   /** Strategy. Default `weighted`. */
   readonly strategy?: RoutingStrategy
   /** Fallback policy. Default `on-failure`. */
   readonly fallback?: FallbackPolicy
-  /**
-   * Calls a second candidate of the same model if the first one is slow. The first answer wins; the other call is
-   * cancelled. For JSON responses of chat and embeddings. Counts as a retry. Default: off.
-   */
-  readonly hedge?: HedgeOptions
   /**
    * Whether to retry a complete answer that has not begun within `timeouts.firstByteMs` at another candidate. The first call may
    * continue at its vendor and be billed; no account is charged for it. Default false: a complete answer may use the whole time,
@@ -48,7 +33,6 @@ export interface RoutingOptions {
 export const ROUTING_OPTIONS = {
   strategy: true,
   fallback: true,
-  hedge: true,
   retryAfterTimeout: true,
 } satisfies MemberNames<RoutingOptions>
 

@@ -182,7 +182,6 @@ export interface EligibleCandidate {
   readonly vendor: { readonly id: string }
   /** Priority; the smallest number comes first. */
   readonly priority: number
-  readonly load: { readonly hasRoom: boolean }
   /** Sequence number of its last call. */
   readonly lastTurn: number
   circuitAt(nowMs: number): Circuit
@@ -209,9 +208,8 @@ type Eligible<Candidate> = readonly [] | readonly [Candidate, ...Candidate[]]
 /**
  * Decides which candidates may be called next. Rules in order: a candidate with an open circuit waits while another is closed;
  * the requested model precedes its fallbacks, which keep their order; a vendor that produced the request's reasoning comes first;
- * a vendor without capacity waits while another of the model has some; the smallest priority comes first. After a failure of a
- * key, other keys of the vendor come first; after a failure of a vendor, other vendors. If every circuit is open, the least
- * recently used candidate is tried.
+ * the smallest priority comes first. After a failure of a key, other keys of the vendor come first; after a failure of a vendor,
+ * other vendors. If every circuit is open, the least recently used candidate is tried.
  */
 export function eligibleCandidates<Candidate extends EligibleCandidate>(
   candidates: readonly Candidate[],
@@ -232,7 +230,6 @@ export function eligibleCandidates<Candidate extends EligibleCandidate>(
   if (first === undefined) return context.isFirst ? lastResort(candidates, context) : []
   left = preferred(left, ({ model }) => model.id === first.model.id)
   left = preferred(left, (candidate) => context.ownsReasoning(candidate))
-  left = preferred(left, ({ load }) => load.hasRoom)
   const lowest = lowestPriority(left)
   left = preferred(left, ({ priority }) => priority === lowest)
   if (lastFailed !== undefined)

@@ -10,7 +10,7 @@ export interface AttemptRecord {
   readonly credentialId: string
   /** Public id of the model. */
   readonly model: string
-  /** `abandoned`: the gateway ended the call, because the caller disconnected or another attempt was faster. */
+  /** `abandoned`: the gateway ended the call, because the caller disconnected or the gateway closes. */
   readonly outcome: 'answered' | 'failed' | 'abandoned'
   /** Reason of the failure, as in the event `attempt-failed`, or `undefined` if it did not fail. */
   readonly reason: string | undefined

@@ -44,7 +44,7 @@ export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
 export type { Transcript, TranscriptSegment } from '../endpoints/transcriptions/transcript.ts'
 export type { AskedFormat, TranscriptionOperation } from '../endpoints/transcriptions/transcription-operation.ts'
 export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
-export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
+export { CONNECTION_OPTIONS, type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 
 /** A key and its share of the calls. */
 export interface WeightedKey {

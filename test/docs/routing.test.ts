@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { RetryBudget } from '../../src/pipeline/retry-budget.ts'
 import {
-  AdaptiveLimit,
   afterBegin,
   afterBusy,
   afterFailure,
@@ -85,16 +84,6 @@ test('the numbers of the retry budget are those of the code', () => {
   const promised = Number(/any 1,000 calls in a row at most (\d+) retries/.exec(text)?.[1])
   expect(retries).toBeLessThanOrEqual(promised)
   expect(retries).toBeGreaterThan(promised - 5)
-})
-
-test('the numbers of the limit are those of the code', () => {
-  const load = new AdaptiveLimit()
-  const first = load.limit
-  for (let second = 1; second < 100; second++) load.shrink(second * 1000)
-  const text = section(page, 'Adaptive concurrency').replaceAll('\n', ' ')
-
-  expect(text).toContain(`begins with ${first}.`)
-  expect(text).toContain(`down to ${load.limit};`)
 })
 
 test('the page lists the members of a reported key', () => {

@@ -107,7 +107,7 @@ describe('an answer that does not match its schema', () => {
     await ask(hooked, { n: 1 })
     const estimated = async (rest: object) => {
       const body = chatBody('chat-relayed', 'How many?', { max_tokens: 100, ...WANTED, ...rest })
-      const response = await hooked.post(CHAT, body, { 'x-signalbox-dry-run': 'true' })
+      const response = await hooked.post('/v1/estimate', { endpoint: 'chat', body })
       return BigInt(Math.round(Number(((await response.json()) as { held: string }).held) * 1e9))
     }
 

@@ -42,7 +42,6 @@ const history = fc.record({
   /** Number of keys of each vendor. */
   keys: fc.array(fc.integer({ min: 1, max: 2 }), { minLength: 1, maxLength: 2 }),
   hasFallback: fc.boolean(),
-  hedgeMs: fc.constantFrom(undefined, 10, 150, 1_000),
   retryAfterTimeout: fc.boolean(),
   chargeBrokenAnswers: fc.boolean(),
   disconnect: fc.constantFrom(undefined, 'cancel' as const, 'drain' as const),
@@ -63,7 +62,7 @@ const history = fc.record({
 type History = typeof history extends fc.Arbitrary<infer Made> ? Made : never
 
 function start(
-  { keys, hasFallback, hedgeMs, retryAfterTimeout, chargeBrokenAnswers, disconnect, credentialMs }: History,
+  { keys, hasFallback, retryAfterTimeout, chargeBrokenAnswers, disconnect, credentialMs }: History,
   {
     clock,
     transport,
@@ -94,7 +93,7 @@ function start(
       ),
     },
     keys: [{ key: KEY, account: ACCOUNT }],
-    routing: { retryAfterTimeout, ...(hedgeMs === undefined ? {} : { hedge: { afterMs: hedgeMs } }) },
+    routing: { retryAfterTimeout },
     timeouts: { firstByteMs: 5_000, idleMs: 4_000, totalMs: 20_000 },
     drainMs: 8_000,
     chargeBrokenAnswers,

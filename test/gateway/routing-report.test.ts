@@ -41,7 +41,6 @@ describe('GET /healthz?verbose', () => {
         {
           vendor: 'one',
           inFlight: 0,
-          limit: 100,
           keys: [
             { circuit: 'open', reason: 'refused', openUntilMs: expect.any(Number) },
             { circuit: 'closed', reason: null, openUntilMs: null, latencyMs: expect.any(Number), openModels: [] },
@@ -87,7 +86,6 @@ describe('options that cannot be meant', () => {
     ['an unknown strategy', { routing: { strategy: 'luck' } }, 'routing.strategy'],
     ['an unknown policy', { routing: { fallback: 'sometimes' } }, 'routing.fallback'],
     ['statuses that are none', { routing: { fallback: { statuses: ['503'] } } }, 'routing.fallback.statuses'],
-    ['a hedge that waits for nothing', { routing: { hedge: { afterMs: 0 } } }, 'routing.hedge.afterMs'],
     ['a short operator key', { operatorKey: 'short' }, 'operatorKey'],
     ['an empty operator key', { operatorKey: '' }, 'operatorKey'],
   ])('%s: an error at start', async (_name, options, named) => {

@@ -88,7 +88,6 @@ const PLACES: readonly Place[] = [
   ],
   ['Timeouts', 'createGateway: timeouts.', (x) => withOptions({ timeouts: x })],
   ['RoutingOptions', 'createGateway: routing.', (x) => withOptions({ routing: x })],
-  ['HedgeOptions', 'createGateway: routing.hedge.', (x) => withOptions({ routing: { hedge: { afterMs: 1, ...x } } })],
   [
     'FallbackPolicy',
     'createGateway: routing.fallback.',
@@ -375,7 +374,7 @@ test('members that are undefined are as absent, at start and in calls', () => {
       limits: { requestsPerMinute: undefined },
       plans: undefined,
       timeouts: { idleMs: undefined },
-      routing: { hedge: undefined, fallback: undefined },
+      routing: { strategy: undefined, fallback: undefined },
       responses: { store: undefined },
       usage: { retention: { recordDays: undefined } },
       spendingThresholds: { caps: undefined },

@@ -7,7 +7,6 @@ interface Facts {
   readonly model: string
   readonly vendor: string
   readonly priority: number
-  readonly hasRoom: boolean
   readonly lastTurn: number
   readonly state: Circuit
   readonly isExcluded: boolean
@@ -17,7 +16,6 @@ const CLOSED: Facts = {
   model: 'asked',
   vendor: 'one',
   priority: 0,
-  hasRoom: true,
   lastTurn: 0,
   state: 'closed',
   isExcluded: false,
@@ -28,7 +26,6 @@ class Stand implements EligibleCandidate {
   readonly model: { readonly id: string }
   readonly vendor: { readonly id: string }
   readonly priority: number
-  readonly load: { readonly hasRoom: boolean }
   readonly lastTurn: number
 
   constructor(facts: Partial<Facts>) {
@@ -36,7 +33,6 @@ class Stand implements EligibleCandidate {
     this.model = { id: this.facts.model }
     this.vendor = { id: this.facts.vendor }
     this.priority = this.facts.priority
-    this.load = this.facts
     this.lastTurn = this.facts.lastTurn
   }
 
@@ -61,7 +57,6 @@ const facts = fc.record({
   model: fc.constantFrom('asked', 'fallback'),
   vendor: fc.constantFrom('one', 'two', 'three'),
   priority: fc.nat(2),
-  hasRoom: fc.boolean(),
   lastTurn: fc.nat(9),
   state: fc.constantFrom<Circuit>('closed', 'half-open', 'open'),
   isExcluded: fc.boolean(),
@@ -125,8 +120,8 @@ describe('whatever the state', () => {
   })
 })
 
-test('prefers the requested model to its fallbacks, even if it has no room', () => {
-  const asked = new Stand({ hasRoom: false })
+test('prefers the requested model to its fallbacks, even if its priority comes later', () => {
+  const asked = new Stand({ priority: 1 })
 
   expect(choose([asked, new Stand({ model: 'fallback' })])).toEqual([asked])
 })
@@ -137,16 +132,10 @@ test('prefers a fallback if the requested model is ejected', () => {
   expect(choose([new Stand({ state: 'open' }), fallback])).toEqual([fallback])
 })
 
-test('a vendor without room waits while another has some, also one of a later priority', () => {
-  const later = new Stand({ vendor: 'two', priority: 1 })
+test('prefers the smallest priority among candidates of one model', () => {
+  const first = new Stand({ vendor: 'two' })
 
-  expect(choose([new Stand({ hasRoom: false }), later])).toEqual([later])
-})
-
-test('among vendors without room the priority counts again', () => {
-  const first = new Stand({ hasRoom: false })
-
-  expect(choose([first, new Stand({ vendor: 'two', priority: 1, hasRoom: false })])).toEqual([first])
+  expect(choose([new Stand({ priority: 1 }), first])).toEqual([first])
 })
 
 test("prefers another key of the vendor after a key's failure, and another vendor after a vendor's failure", () => {

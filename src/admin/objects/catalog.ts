@@ -129,12 +129,11 @@ export const vendorSchema = z.strictObject({
   id: z.string(),
   origin: z.string(),
   in_flight: z.int(),
-  limit: z.number(),
   keys: z.array(vendorKeySchema),
 })
 
-export function vendorObject({ vendor, origin, inFlight, limit, keys }: VendorReport): z.infer<typeof vendorSchema> {
-  return { object: 'vendor', id: vendor, origin, in_flight: inFlight, limit, keys: keys.map(vendorKeyObject) }
+export function vendorObject({ vendor, origin, inFlight, keys }: VendorReport): z.infer<typeof vendorSchema> {
+  return { object: 'vendor', id: vendor, origin, in_flight: inFlight, keys: keys.map(vendorKeyObject) }
 }
 
 function vendorKeyObject(key: KeyReport): z.infer<typeof vendorKeySchema> {

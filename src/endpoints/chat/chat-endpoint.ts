@@ -513,7 +513,6 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
     ['parameters', 'value'],
     ['schema', 'value'],
   ]),
-  canHedge: true,
   isSticky: true,
   parse: (body) => checkRequest<ChatRequest>(chatSchema(), body),
   requestSchema: () => jsonSchemaOf(chatSchema(), 'input'),

@@ -153,7 +153,6 @@ export const completionsEndpoint = defineEndpoint<CompletionRequest, Completions
   path: '/v1/completions',
   kind: 'chat',
   errors: openaiErrors,
-  canHedge: true,
   parse: (body) => checkRequest<CompletionRequest>(completionSchema(), body),
   requestSchema: () => jsonSchemaOf(completionSchema(), 'input'),
   isStream: (request) => request.stream === true,

@@ -35,7 +35,6 @@ export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOf
   kind: 'embedding',
   servesUnlisted: ({ embeddings }) => embeddings !== undefined,
   errors: openaiErrors,
-  canHedge: true,
   parse: (body) => checkRequest<EmbeddingsRequest>(embeddingsSchema(), body),
   requestSchema: () => jsonSchemaOf(embeddingsSchema(), 'input'),
   isStream: () => false,

@@ -18,7 +18,6 @@ export const moderationsEndpoint = defineEndpoint<ModerationRequest, Moderations
   servesUnlisted: ({ moderations }) => moderations !== undefined,
   errors: openaiErrors,
   isFree: 'unless-priced',
-  canHedge: true,
   defaultModel: 'omni-moderation-latest',
   parse: (body) => checkRequest<ModerationRequest>(moderationSchema(), body),
   requestSchema: () => jsonSchemaOf(moderationSchema(), 'input'),

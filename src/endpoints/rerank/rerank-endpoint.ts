@@ -49,7 +49,6 @@ function rerankAt(path: string) {
     kind: 'rerank',
     servesUnlisted: ({ rerank }) => rerank !== undefined,
     errors: openaiErrors,
-    canHedge: true,
     parse: (body) => withCheckedPictures(checkRequest<RerankRequest>(rerankSchema(), body)),
     requestSchema: () => jsonSchemaOf(rerankSchema(), 'input'),
     isStream: () => false,

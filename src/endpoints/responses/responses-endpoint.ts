@@ -489,7 +489,6 @@ const common = {
     ['parameters', 'value'],
     ['schema', 'value'],
   ]),
-  canHedge: true,
   isSticky: true,
   carried: encryptedState,
   kept: keptResponses,

@@ -2,7 +2,6 @@ import type { Endpoint, StoredObjects } from '../../endpoints/endpoint.ts'
 import type { JsonSchema } from '../../endpoints/schema.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { TASK_ACTIONS } from '../../tasks/task-requests.ts'
-import { DRY_RUN_HEADER } from '../estimates.ts'
 import { ESTIMATE_PATH } from '../routes.ts'
 import {
   ERROR_RESPONSES,
@@ -64,14 +63,6 @@ const READABLE_PATHS: OpenApiPaths = {
   '/openapi.json': { get: { ...reading('get_openapi', 'This document', 'health'), security: [] } },
 }
 
-const DRY_RUN: OpenApiParameter = {
-  name: DRY_RUN_HEADER,
-  in: 'header',
-  required: false,
-  description: 'With `true` the answer is an estimate, as from /v1/estimate, and no model is called.',
-  schema: { type: 'string', enum: ['true', 'false'] },
-}
-
 const ESTIMATE_OPERATION: OpenApiOperation = {
   operationId: 'estimate_request',
   summary: 'Returns the maximum hold and cost of a request, without calling a model',
@@ -123,7 +114,7 @@ function callOperation(endpoint: Endpoint): OpenApiOperation {
     operationId: `create_${nameOf(path)}`,
     summary: `Calls a model by ${path}`,
     tags: [id],
-    parameters: isFree === true ? [DRY_RUN] : [IDEMPOTENCY_KEY, DRY_RUN],
+    parameters: isFree === true ? [] : [IDEMPOTENCY_KEY],
     requestBody: { required: true, content },
     responses: {
       ...(task === undefined ? { 200: answerOf(endpoint, schema) } : { 202: jsonAnswer('The task') }),

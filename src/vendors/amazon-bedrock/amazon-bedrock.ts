@@ -16,6 +16,7 @@ import { bearerHeaders, checkVendorOptions, keyPool } from '../shared/vendor-opt
 import {
   type ApiKeys,
   type ChatOperation,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type EmbeddingsOperation,
   type UnlistedModelOptions,
@@ -54,10 +55,7 @@ const AMAZON_BEDROCK_OPTIONS = {
   service: true,
   models: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<AmazonBedrockOptions>
 
 /** Path below the address of each service. */

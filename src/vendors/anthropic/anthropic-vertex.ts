@@ -20,6 +20,7 @@ import { chatFromWire } from '../shared/messages-answer.ts'
 import { checkVendorOptions, type KeyHeaders, keyHeaders, keyPool } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type MediaRules,
   type MessagesOperation,
@@ -64,10 +65,7 @@ const ANTHROPIC_VERTEX_OPTIONS = {
   location: true,
   baseURL: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<AnthropicVertexOptions>
 
 /** Fields of a Messages request that the cloud accepts (Anthropic, "Claude on Vertex AI"; recorded rejections). */

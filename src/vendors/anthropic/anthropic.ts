@@ -14,6 +14,7 @@ import {
 } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type NativeBatches,
   type NativeCall,
@@ -59,10 +60,7 @@ const ANTHROPIC_OPTIONS = {
   version: true,
   allowVendorObjects: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<AnthropicOptions>
 
 /** Options of {@link anthropicFoundry}. */
@@ -89,10 +87,7 @@ const ANTHROPIC_FOUNDRY_OPTIONS = {
   endpoint: true,
   version: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<AnthropicFoundryOptions>
 
 /** Options of {@link anthropicBedrock}. */
@@ -122,10 +117,7 @@ const ANTHROPIC_BEDROCK_OPTIONS = {
   service: true,
   version: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<AnthropicBedrockOptions>
 
 /**

@@ -36,6 +36,7 @@ import {
 } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type UnlistedModelOptions,
   type Vendor,
@@ -96,10 +97,7 @@ const AZURE_OPENAI_OPTIONS = {
   safetyIdentifierKey: true,
   models: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<AzureOpenAIOptions>
 
 const apiKeyHeaders = keyHeaders('api-key')

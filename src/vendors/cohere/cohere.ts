@@ -5,6 +5,7 @@ import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
 import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type RerankOperation,
   type UnlistedModelOptions,
@@ -30,10 +31,7 @@ const COHERE_OPTIONS = {
   apiKey: true,
   baseURL: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<CohereOptions>
 
 /** `contextTokens` limits the query with one document. */

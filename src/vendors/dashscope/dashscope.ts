@@ -38,6 +38,7 @@ import {
 import {
   type AnswerBody,
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type ImageOperation,
   type MediaRules,
@@ -82,10 +83,7 @@ const DASHSCOPE_OPTIONS = {
   region: true,
   baseURL: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<DashScopeOptions>
 
 /**

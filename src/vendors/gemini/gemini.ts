@@ -6,6 +6,7 @@ import { googleErrorFrom, redactGoogleKeys } from '../shared/google.ts'
 import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type ImageOperation,
   type NativeBatches,
@@ -47,10 +48,7 @@ const GEMINI_OPTIONS = {
   apiVersion: true,
   images: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<GeminiOptions>
 
 /**

@@ -19,6 +19,7 @@ import { checkVendorOptions, keyHeaders, keyPool } from '../shared/vendor-option
 import {
   type ApiKeys,
   type ChatOperation,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type EmbeddingsOperation,
   type UnlistedModelOptions,
@@ -67,10 +68,7 @@ const VERTEX_OPTIONS = {
   location: true,
   baseURL: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<VertexOptions>
 
 /**

@@ -27,6 +27,7 @@ import { compatibleRerank } from '../shared/rerank.ts'
 import { checkVendorOptions, keyPool, safetyIdentifiers, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type UnlistedModelOptions,
   type Vendor,
@@ -93,10 +94,7 @@ const OPENAI_COMPATIBLE_OPTIONS = {
   allowVendorObjects: true,
   safetyIdentifierKey: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<OpenAICompatibleOptions>
 
 /** Options of {@link openaiCompatible} with a preset. Each replaces the value of the preset. */
@@ -144,10 +142,7 @@ const PRESET_OPTIONS = {
   allowVendorObjects: true,
   safetyIdentifierKey: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<PresetOptions>
 
 const ID = /^[a-z0-9][a-z0-9-]*$/

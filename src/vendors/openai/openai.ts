@@ -31,6 +31,7 @@ import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/r
 import { checkVendorOptions, keyPool, safetyIdentifiers, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type UnlistedModelOptions,
   type Vendor,
@@ -207,10 +208,7 @@ const OPENAI_OPTIONS = {
   allowVendorObjects: true,
   safetyIdentifierKey: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<OpenAIOptions>
 
 /** Prefixes of OpenAI's ids. */

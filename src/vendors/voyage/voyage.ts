@@ -7,6 +7,7 @@ import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
 import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
+  CONNECTION_OPTIONS,
   type ConnectionOptions,
   type RerankOperation,
   type UnlistedModelOptions,
@@ -41,10 +42,7 @@ const VOYAGE_OPTIONS = {
   apiKey: true,
   baseURL: true,
   passUnknownModels: true,
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
+  ...CONNECTION_OPTIONS,
 } satisfies MemberNames<VoyageOptions>
 
 /**

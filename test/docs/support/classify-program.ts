@@ -34,7 +34,6 @@ const classifyEndpoint = defineEndpoint<ClassifyRequest, ClassifyOffer>({
   path: '/v1/classify',
   kind: 'classifier',
   errors: openaiErrors,
-  canHedge: true,
   parse: parseRequest,
   isStream: () => false,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),

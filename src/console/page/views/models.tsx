@@ -189,9 +189,7 @@ export function Vendors({ session }: { session: Session }) {
                       {key.open_until_ms === null ? null : ` until ${time(key.open_until_ms)}`}
                     </td>
                     <td class="number">{count(key.failures)}</td>
-                    <td class="number">
-                      {count(key.in_flight)} of {count(vendor.limit)}
-                    </td>
+                    <td class="number">{count(key.in_flight)}</td>
                     <td class="number">{duration(key.latency_ms)}</td>
                     <td>{key.open_models.join(', ')}</td>
                     <td>
