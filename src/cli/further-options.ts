@@ -43,7 +43,6 @@ export const FURTHER_OPTIONS = z.strictObject({
       partition: partition.exactOptional(),
       ttlMs: milliseconds.exactOptional(),
       maxTtlMs: milliseconds.exactOptional(),
-      staleIfErrorMs: z.number().nonnegative().exactOptional(),
       collapse: z.boolean().exactOptional(),
     })
     .exactOptional()

@@ -6,7 +6,7 @@ import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import { joinChunks } from '../wire/chunks.ts'
 import type { AnswerCache } from './cache/answer-cache.ts'
 import { type CachePlan, MAX_ENTRY_BYTES, type UnscreenedAnswer } from './cache/cache-plan.ts'
-import { encodeAnswer, serveStale, staleFor } from './cache/serve-cached.ts'
+import { encodeAnswer } from './cache/serve-cached.ts'
 import type { Admitted, Candidate, Parsed, Reserved } from './call-record.ts'
 import { type SettlementResult, settle } from './charge.ts'
 import type { Routed } from './dispatch.ts'
@@ -16,13 +16,7 @@ import { type ReserveOutcome, reserve } from './reserve.ts'
 import { respondWhole, wholeHead, wholeTypeOf } from './respond.ts'
 import { keepAnswer, saveContinuation } from './stored-answers.ts'
 import { type PumpedStream, pumpStream } from './stream-pump.ts'
-import {
-  type FailedResponse,
-  type JsonResponse,
-  type StreamResponse,
-  uncharged,
-  type VendorResponse,
-} from './vendor-response.ts'
+import type { FailedResponse, JsonResponse, StreamResponse, VendorResponse } from './vendor-response.ts'
 
 /** Maximum time that the end of a stream waits for its settlement. */
 const MAX_END_DELAY_MS = 2_000
@@ -213,22 +207,16 @@ function keeper(
 }
 
 async function endFailed(context: PipelineContext, reserved: Reserved, response: FailedResponse): Promise<void> {
-  const { candidate, error } = response
+  const { candidate, ending, error } = response
   const { cachePlan } = reserved
-  const stale = cachePlan?.stale === undefined ? undefined : await staleFor(context, reserved, error.code)
-  // A stale answer is free, so the failed call is not charged either.
-  const ending = stale === undefined ? response.ending : uncharged(response.ending)
-  const status = stale === undefined ? error.status : 200
-  const own = stale && ({ source: 'cache', cachedUsage: stale.answer.usage, nanoDollars: undefined } as const)
-  const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, own })
+  const settlement = await settle(context, reserved, { ending, candidate, status: error.status, answer: undefined })
   // A hook has withheld the vendor's answer. Waiting requests have their own hooks, which run on it again.
   if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
     const usage = settlement.usage ?? ending.unbilled?.usage
     const contentType = wholeTypeOf(reserved)
     keepInCache(context, reserved, { candidate, usage, contentType, given: cachePlan.unscreened })
   }
-  if (stale === undefined) throw error
-  serveStale(context, reserved, stale)
+  throw error
 }
 
 /** Whole answer of a vendor. */
@@ -297,8 +285,7 @@ function write(
   }
   const set = (entry: Uint8Array): void => {
     flight?.answered(entry)
-    const keepMs = ttlMs + cache.settings.staleIfErrorMs
-    const written = cache.settings.store.set(key, entry, keepMs, context.clock.now())
+    const written = cache.settings.store.set(key, entry, ttlMs, context.clock.now())
     if (isPending(written)) written.then(done, failed)
     else done()
   }
