@@ -10,7 +10,6 @@ import { encodeAnswer } from './cache/serve-cached.ts'
 import type { Admitted, Candidate, Parsed, Reserved } from './call-record.ts'
 import { type SettlementResult, settle } from './charge.ts'
 import type { Routed } from './dispatch.ts'
-import { reserveForTries } from './hooks/second-try.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { type ReserveOutcome, reserve } from './reserve.ts'
 import { respondWhole, wholeHead, wholeTypeOf } from './respond.ts'
@@ -46,8 +45,7 @@ export interface Completion {
 
 /** Requests that are answered on their own connection. */
 export const immediate: Completion = {
-  reserve: (context, admitted) =>
-    context.hooks === undefined ? reserve(context, admitted) : reserveForTries(context, admitted),
+  reserve: (context, admitted) => reserve(context, admitted),
   end(context, reserved, response) {
     switch (response.kind) {
       case 'json':
@@ -110,9 +108,7 @@ function sendWhole(
   if (isAlone && response.isRequestSent === true && !reserved.wasTriedAgain) freeForm(reserved)
   if (reserved.cachePlan === undefined) return
   const { candidate, dropped, body, ending } = response
-  // Usage of the call that created the answer, if there was an earlier one.
-  const ofLast = reserved.earlier && (ending.usage ?? ending.estimatedUsage)
-  const usage = ofLast ?? settlement.usage ?? ending.unbilled?.usage
+  const usage = settlement.usage ?? ending.unbilled?.usage
   const isRefusal = body.isRefusal === true
   const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
   keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })

@@ -49,10 +49,9 @@ const MAX_ATTEMPTS_PER_CANDIDATE = 2
  * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only before the caller
  * has received anything, and within the retry budget. Never throws for a vendor's fault; the response always determines the
  * charge.
- * @param remainingMs Remaining time of the request after an earlier answered call. Defaults to the whole time.
  */
-export function dispatch(context: PipelineContext, routed: Routed, remainingMs?: number): MaybePromise<VendorResponse> {
-  return new Dispatching(context, routed, remainingMs).begin()
+export function dispatch(context: PipelineContext, routed: Routed): MaybePromise<VendorResponse> {
+  return new Dispatching(context, routed).begin()
 }
 
 /**
@@ -74,14 +73,13 @@ class Dispatching implements RequestTime {
   #last: LastFailure | undefined = undefined
   #asking: CandidateCall | undefined = undefined
 
-  constructor(context: PipelineContext, routed: Routed, remainingMs: number | undefined) {
+  constructor(context: PipelineContext, routed: Routed) {
     this.#context = context
     this.#routed = routed
-    const over = (): void => {
+    this.#deadline = context.deadlines.add(() => {
       this.isOver = true
       routed.call.calls.abort('overdue')
-    }
-    this.#deadline = remainingMs === undefined ? context.deadlines.add(over) : context.clock.schedule(remainingMs, over)
+    })
   }
 
   begin(): MaybePromise<VendorResponse> {

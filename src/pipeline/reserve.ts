@@ -80,23 +80,6 @@ export function reservePriced(
     : outcomeOf(context, admitted, attempt, result)
 }
 
-/**
- * Reserves more than a request needs if the caller has it, and claims its Idempotency-Key in the same step. Returns `undefined`,
- * without any effect, if the balance or a cap does not cover it.
- * @throws GatewayError under the other conditions of {@link reserve}.
- */
-export function reserveIfCovered(
-  context: PipelineContext,
-  admitted: Admitted,
-  priced: PricedRequest,
-): MaybePromise<ReserveOutcome | undefined> {
-  const attempt = { id: furtherHoldId(admitted.requestId, 'both'), priced, plan: undefined }
-  const outcome = (result: ReserveResult | ClaimResult): ReserveOutcome | undefined =>
-    LACKS_MONEY.has(result.status) ? undefined : outcomeOf(context, admitted, attempt, result)
-  const result = reserveOnce(context, admitted, attempt)
-  return isPending(result) ? result.then(outcome) : outcome(result)
-}
-
 function outcomeOrFit(
   context: PipelineContext,
   admitted: Admitted,

@@ -5,7 +5,7 @@ import { JsonCheck, type JsonTools } from '../../src/hooks/json-answer.ts'
 import { hostileSchemas } from '../support/hostile-schemas.ts'
 
 const TOOLS: JsonTools = {
-  faults: (schema, value) => new Validator(schema, '2020-12').validate(value).errors.map(({ error }) => error),
+  matches: (schema, value) => new Validator(schema, '2020-12').validate(value).valid,
   repaired: jsonrepair,
 }
 
@@ -48,11 +48,7 @@ describe('repairing', () => {
   const endless = BROKEN[0]![1].repeat(8)
 
   test('reports text as invalid JSON if its repair takes too long', () => {
-    expect(new JsonCheck(TOOLS).of(endless, {}, true)).toEqual({
-      state: 'invalid',
-      text: undefined,
-      fault: 'it is not JSON',
-    })
+    expect(new JsonCheck(TOOLS).of(endless, {}, true)).toEqual({ state: 'invalid', text: undefined })
   })
 
   test('repairs a long text with a few faults', () => {
