@@ -25,7 +25,6 @@ import { costAt } from './pricing.ts'
 import { canContinue, notFound } from './stored-answers.ts'
 import {
   abandonedUsage,
-  chargesBroken,
   emitUnbilledUsage,
   type FailedAttempt,
   failedAttempt,
@@ -225,14 +224,11 @@ class Dispatching implements RequestTime {
 }
 
 /** Whether this failure allows no retry. */
-function isDecisive(context: PipelineContext, call: Reserved, { failure, unreported }: LastFailure): boolean {
+function isDecisive(context: PipelineContext, call: Reserved, { failure }: LastFailure): boolean {
   // No retry for a disconnected caller.
   if (call.caller.isDisconnected && call.endpoint.task === undefined) return true
   if (call.calls.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) return true
-  if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) return true
-  // The attempt is charged, and a retry would be charged too.
-  const isBilled = (unreported ?? failure.billedUsage) !== undefined
-  return chargesBroken(context, call) && failure.answerBytes !== undefined && isBilled
+  return !call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)
 }
 
 /** Handles a disconnected caller: ends the calls, or drains them if only their end contains the billed usage. */
@@ -340,7 +336,7 @@ function failed(
   // If the gateway may not retry, neither may the caller's client.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
-  const ending: CallEnding = { kind: 'failed', ...failedUsage(context, call, last), error }
+  const ending: CallEnding = { kind: 'failed', ...failedUsage(last), error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
 }
 

@@ -335,7 +335,7 @@ function claim(
   // More than any account can have. A store would treat it as a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
   if (priced === undefined) return claim === undefined ? NOTHING_TO_CLAIM : claimKey(context, claim)
-  const amounts = unbounded && boundedAmounts(context, unbounded)
+  const amounts = unbounded && boundedAmounts(unbounded)
   const reservation: Reservation = {
     holdId: id,
     accountId: principal.accountId,

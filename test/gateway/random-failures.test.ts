@@ -44,7 +44,6 @@ const history = fc.record({
   hasFallback: fc.boolean(),
   hedgeMs: fc.constantFrom(undefined, 10, 150, 1_000),
   retryAfterTimeout: fc.boolean(),
-  chargeBrokenAnswers: fc.boolean(),
   disconnect: fc.constantFrom(undefined, 'cancel' as const, 'drain' as const),
   /** Delay of a credential, or `undefined` for static keys. */
   credentialMs: fc.constantFrom(undefined, undefined, 0, 30, 800),
@@ -63,7 +62,7 @@ const history = fc.record({
 type History = typeof history extends fc.Arbitrary<infer Made> ? Made : never
 
 function start(
-  { keys, hasFallback, hedgeMs, retryAfterTimeout, chargeBrokenAnswers, disconnect, credentialMs }: History,
+  { keys, hasFallback, hedgeMs, retryAfterTimeout, disconnect, credentialMs }: History,
   {
     clock,
     transport,
@@ -97,7 +96,6 @@ function start(
     routing: { retryAfterTimeout, ...(hedgeMs === undefined ? {} : { hedge: { afterMs: hedgeMs } }) },
     timeouts: { firstByteMs: 5_000, idleMs: 4_000, totalMs: 20_000 },
     drainMs: 8_000,
-    chargeBrokenAnswers,
     disconnect,
     clock,
     transport,
