@@ -23,27 +23,50 @@ const JSON_ANSWER_OPTIONS = {
   name: true,
 } satisfies MemberNames<JsonAnswerOptions>
 
-/** Loads the validator and the repair, which only gateways with this hook need. */
+/** Loaded packages. Only gateways with this hook need them. */
 let loading: Promise<JsonTools> | undefined
 
 function loadedTools(): Promise<JsonTools> {
-  loading ??= Promise.all([import('@cfworker/json-schema'), import('jsonrepair')]).then(
-    ([{ Validator }, { jsonrepair }]) => ({
-      matches: (schema, value) => new Validator(schema, '2020-12').validate(value).valid,
-      repaired: jsonrepair,
-    }),
-    (error: unknown) => {
-      loading = undefined
-      throw error
-    },
-  )
+  loading ??= loadTools().catch((error: unknown) => {
+    loading = undefined
+    throw error
+  })
   return loading
+}
+
+async function loadTools(): Promise<JsonTools> {
+  const [{ Validator }, { jsonrepair }] = await Promise.all([
+    optionalPackage<typeof import('@cfworker/json-schema')>('@cfworker/json-schema'),
+    optionalPackage<typeof import('jsonrepair')>('jsonrepair'),
+  ])
+  return {
+    matches: (schema, value) => new Validator(schema, '2020-12').validate(value).valid,
+    repaired: jsonrepair,
+  }
+}
+
+const NOT_FOUND: ReadonlySet<string | undefined> = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'])
+
+/**
+ * Loads an optional peer of the package.
+ * @throws Error with the installation command if it is not installed.
+ */
+export async function optionalPackage<Module>(name: string): Promise<Module> {
+  try {
+    // A variable and comments, so that bundlers leave this import of an optional package to Node.
+    return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Module
+  } catch (cause) {
+    if (!NOT_FOUND.has((cause as NodeJS.ErrnoException).code)) throw cause
+    const command = 'npm install @cfworker/json-schema jsonrepair'
+    throw new Error(`jsonAnswer: needs the package ${name}; install it next to signalbox (${command})`, { cause })
+  }
 }
 
 /**
  * Creates a hook that checks answers against the JSON schema of their requests, for vendors that do not enforce it, and repairs
  * their syntax. Headers report the result: `x-signalbox-repaired: syntax`, `x-signalbox-schema: invalid` or `unchecked`. Holds
- * streams of such requests back to their end, and ignores answers with tool calls.
+ * streams of such requests back to their end, and ignores answers with tool calls. Needs the packages `@cfworker/json-schema` and
+ * `jsonrepair`; without them `createGateway` logs an error, and such answers fail.
  * @throws TypeError with the unknown or unusable member.
  */
 export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnswerOptions<Id> = {}): Hook<Id> {
@@ -55,6 +78,9 @@ export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnsw
     name,
     ...(endpoints && { endpoints }),
     appliesTo: ({ jsonSchema }) => jsonSchema !== undefined,
+    start({ logger }) {
+      loadedTools().catch((error: unknown) => logger.error('answers cannot be checked', { hook: name, error }))
+    },
     async answer(answer): Promise<AnswerResult | undefined> {
       const parts = checkedParts(answer)
       if (parts.length === 0) return undefined

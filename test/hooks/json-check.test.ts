@@ -1,7 +1,7 @@
 import { Validator } from '@cfworker/json-schema'
 import { jsonrepair } from 'jsonrepair'
 import { describe, expect, test } from 'vitest'
-import { JsonCheck, type JsonTools } from '../../src/hooks/json-answer.ts'
+import { JsonCheck, type JsonTools, optionalPackage } from '../../src/hooks/json-answer.ts'
 import { hostileSchemas } from '../support/hostile-schemas.ts'
 
 const TOOLS: JsonTools = {
@@ -36,6 +36,14 @@ const BROKEN: readonly (readonly [name: string, text: string])[] = [
   ['unclosed objects', '{"a":'.repeat(50_000)],
   ['lines of values', '{"a":1}\n'.repeat(30_000)],
 ]
+
+test('names the missing package of the hook and the installation command', async () => {
+  const command = 'npm install @cfworker/json-schema jsonrepair'
+
+  await expect(optionalPackage('signalbox-absent-package')).rejects.toThrow(
+    `jsonAnswer: needs the package signalbox-absent-package; install it next to signalbox (${command})`,
+  )
+})
 
 describe('repairing', () => {
   test.each(BROKEN)('takes bounded time for %s', (_name, text) => {
