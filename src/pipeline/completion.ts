@@ -45,7 +45,7 @@ export interface Completion {
 
 /** Requests that are answered on their own connection. */
 export const immediate: Completion = {
-  reserve: (context, admitted) => reserve(context, admitted),
+  reserve,
   end(context, reserved, response) {
     switch (response.kind) {
       case 'json':

@@ -4,7 +4,7 @@ import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import { findKey } from '../stores/api-keys.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
-import { furtherHoldId, lesserOf, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
+import { derivedHoldId, lesserOf, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
 import type { Principal, SpendingCap } from '../stores/principal.ts'
 import { type SpendingCounts, spendingAt, spendingPeriod, spentOf } from '../stores/spending.ts'
 import type { Creation } from '../stores/stored-bounds.ts'
@@ -134,7 +134,7 @@ async function reserveFitted(
     }
     const { priced } = bounded
     needed = priced.amount
-    const attempt = { id: furtherHoldId(admitted.requestId, `fitted${fitting}`), priced, plan: undefined }
+    const attempt = { id: derivedHoldId(admitted.requestId, `fitted${fitting}`), priced, plan: undefined }
     const result = await reserveOnce(context, admitted, attempt)
     if (!LACKS_MONEY.has(result.status)) return boundedOutcome(context, admitted, attempt, { result, bounded })
     status = result.status

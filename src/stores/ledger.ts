@@ -322,7 +322,7 @@ export function assertAmount(amount: bigint): void {
 const FURTHER_HOLD = /_(?:fitted\d*|both)$/
 
 /** Returns the id of another hold of a request. */
-export function furtherHoldId(requestId: string, purpose: `fitted${number | ''}`): string {
+export function derivedHoldId(requestId: string, purpose: `fitted${number | ''}`): string {
   return `${requestId}_${purpose}`
 }
 

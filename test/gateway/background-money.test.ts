@@ -55,7 +55,7 @@ describe('a failed background answer is charged and reported like any other', ()
   }
 
   test('where the vendor breaks off', async () => {
-    const { cost, told } = await compare(breakOff)
+    const { cost, told } = await compare(breakOff, {})
     expect([cost, told.length > 0]).toEqual([0n, true])
   })
 

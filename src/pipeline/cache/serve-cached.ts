@@ -81,7 +81,7 @@ export async function serveHit(
 }
 
 /** Answer with the bytes that its caller gets. */
-interface ShownAnswer {
+interface SentAnswer {
   readonly answer: CachedAnswer
   readonly chunks: readonly Buffer[]
 }
@@ -135,7 +135,7 @@ async function answerChunks(
   }
 }
 
-function storedAnswer({ answer: { contentType, isStream }, chunks }: ShownAnswer): StoredAnswer {
+function storedAnswer({ answer: { contentType, isStream }, chunks }: SentAnswer): StoredAnswer {
   const headers = ['content-type', contentType, ...(isStream ? ['cache-control', 'no-cache, no-transform'] : [])]
   return { status: 200, headers, body: Buffer.concat(chunks) }
 }
@@ -157,7 +157,7 @@ function emitHit(context: PipelineContext, reserved: Reserved, answer: CachedAns
 function send(
   context: PipelineContext,
   reserved: Reserved,
-  { answer, chunks }: ShownAnswer,
+  { answer, chunks }: SentAnswer,
   costNanoDollars: bigint,
 ): void {
   const ageSeconds = Math.max(0, Math.floor((context.clock.now() - answer.storedAtMs) / 1000))

@@ -62,7 +62,7 @@ export function callAnswer(
   { body, parts }: { readonly body: AnswerObject | undefined; readonly parts: readonly TextPart[] },
 ): MaybePromise<HookOutcome<AnswerResult | undefined>> {
   const deadline = new HookDeadline()
-  const shown = new ShownAnswer(reserved, candidate, { body, parts, usage, jsonSchema }, deadline)
+  const shown = new HookAnswerView(reserved, candidate, { body, parts, usage, jsonSchema }, deadline)
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.answer?.(shown))
 }
 
@@ -77,7 +77,7 @@ export function callWindow(
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.text?.check(shown))
 }
 
-class ShownAnswer extends CallHookFacts implements HookAnswer {
+class HookAnswerView extends CallHookFacts implements HookAnswer {
   readonly vendor: string
   readonly usage: Usage | undefined
   readonly isStream: boolean
