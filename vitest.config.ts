@@ -177,7 +177,6 @@ const DRILLS = [
   'test/gateway/image-refusals.test.ts',
   'test/gateway/inline-images.test.ts',
   'test/gateway/json-answer.test.ts',
-  'test/gateway/json-retry.test.ts',
   'test/gateway/kept-connection.test.ts',
   'test/gateway/left-streams.test.ts',
   'test/gateway/left-whole-answers.test.ts',

@@ -43,7 +43,6 @@ export const FURTHER_OPTIONS = z.strictObject({
       partition: partition.exactOptional(),
       ttlMs: milliseconds.exactOptional(),
       maxTtlMs: milliseconds.exactOptional(),
-      staleIfErrorMs: z.number().nonnegative().exactOptional(),
       collapse: z.boolean().exactOptional(),
     })
     .exactOptional()
@@ -62,14 +61,6 @@ export const FURTHER_OPTIONS = z.strictObject({
     .describe('maximum bytes of images that are fetched for one account at the same time (default: 64 MiB)'),
   showPrices: z.boolean().exactOptional().describe('whether GET /v1/models shows prices (default: false)'),
   showBalanceInErrors: z.boolean().exactOptional().describe('whether a 402 shows the available amount (default: true)'),
-  chargePartialBatches: z
-    .boolean()
-    .exactOptional()
-    .describe('whether to charge for the answered parts of a failed embeddings batch (default: false)'),
-  chargeBrokenAnswers: z
-    .boolean()
-    .exactOptional()
-    .describe('whether to charge for usage of a broken answer that a vendor may bill (default: false)'),
   unknownInputTokens: z
     .strictObject({
       ...unknownTokens,
@@ -84,12 +75,6 @@ export const FURTHER_OPTIONS = z.strictObject({
   defaultMaxOutputTokens: count
     .exactOptional()
     .describe('output limit of a call that sets none, in tokens (default: 16384)'),
-  balanceSharePerCall: z
-    .number()
-    .positive()
-    .max(1)
-    .exactOptional()
-    .describe('share of the free money that such a call may cost (default: 0.5)'),
   drainMs: count
     .exactOptional()
     .describe('maximum time that a disconnected call is still read, in milliseconds (default: 30000)'),

@@ -205,8 +205,6 @@ export type GatewayEvent =
       readonly model: string
       /** Age of the cached answer, in milliseconds. */
       readonly ageMs: number
-      /** Whether the answer was stale and sent because no vendor returned another one. */
-      readonly isStale: boolean
     }
   | {
       /** An answer was not cached because the cache rejected it. The caller still received the answer. */

@@ -34,11 +34,6 @@ export interface EndpointTexts<Request = { readonly model: string }> {
   replace?(request: Request, texts: ReadonlyMap<string, string>): Request
   /** Returns the JSON schema that the answer must match, if any. If omitted, requests cannot name one. */
   jsonSchema?(request: Request): unknown
-  /**
-   * Returns the JSON body continued by an answer and a reply to it, or `undefined` if this request cannot be continued. If omitted,
-   * requests have no turns.
-   */
-  continued?(body: AnswerObject, answer: string, reply: string): AnswerObject | undefined
   /** Absent if answers have no text: vectors, images, audio, receipts of tasks. */
   readonly answer?: AnswerTexts
 }
@@ -197,20 +192,6 @@ export function setText(event: AnswerObject, path: readonly (string | number)[],
   const members = owner as Record<string | number, unknown>
   const last = path[path.length - 1]!
   members[last] = typeof members[last] === 'string' ? text : jsonValue(text)
-}
-
-/** Returns an answer and a reply to it as turns of a conversation. */
-export function turnsOf(answer: string, reply: string): readonly AnswerObject[] {
-  return [
-    { role: 'assistant', content: answer },
-    { role: 'user', content: reply },
-  ]
-}
-
-/** Returns a request with `messages` continued by an answer and a reply to it. */
-export function withTurns(body: AnswerObject, answer: string, reply: string): AnswerObject | undefined {
-  const { messages } = body
-  return Array.isArray(messages) ? { ...body, messages: [...messages, ...turnsOf(answer, reply)] } : undefined
 }
 
 /** How an endpoint reads the strings of its requests. Members that it does not name are parameters. */

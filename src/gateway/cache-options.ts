@@ -33,8 +33,6 @@ export interface CacheOptions {
   readonly ttlMs?: number | undefined
   /** Maximum time that a caller can request, in milliseconds. Default and maximum 86,400,000. */
   readonly maxTtlMs?: number | undefined
-  /** How long a stale answer may be returned if no vendor answers, in milliseconds. Default 0 (never); at most 86,400,000. */
-  readonly staleIfErrorMs?: number | undefined
   /** Whether equal requests at the same time in one process share one vendor call. Applies only to whole answers. Default true. */
   readonly collapse?: boolean | undefined
 }
@@ -68,7 +66,6 @@ const CACHE_OPTIONS = {
   partition: true,
   ttlMs: true,
   maxTtlMs: true,
-  staleIfErrorMs: true,
   collapse: true,
 } satisfies MemberNames<CacheOptions>
 const RULE_MEMBERS = {
@@ -94,7 +91,7 @@ export function answerCacheOf(
   if (typeof options !== 'object' || options === null) fail('cache must be an object; {} has all defaults')
   checkMembers(options, CACHE_OPTIONS, OWNER, 'cache')
   const { store = memoryCache(), rules = [{}], callers = 'ignored', partition = 'account', collapse = true } = options
-  const { maxTtlMs = DAY_MS, staleIfErrorMs = 0 } = options
+  const { maxTtlMs = DAY_MS } = options
   if (typeof store?.get !== 'function' || typeof store.generation !== 'function')
     fail('cache.store must be a response cache, such as memoryCache()')
   if (callers !== 'may-ask' && callers !== 'ignored') fail('cache.callers must be may-ask or ignored')
@@ -103,13 +100,11 @@ export function answerCacheOf(
   checkTime('cache.maxTtlMs', maxTtlMs, DAY_MS)
   const ttlMs = options.ttlMs ?? Math.min(DEFAULT_TTL_MS, maxTtlMs)
   checkTime('cache.ttlMs', ttlMs, maxTtlMs)
-  if (staleIfErrorMs !== 0) checkTime('cache.staleIfErrorMs', staleIfErrorMs, DAY_MS)
   checkRules(rules, maxTtlMs, endpoints)
   if (rules.length === 0 && callers === 'ignored')
     fail("cache: nothing is cached without rules. Add a rule, or set callers: 'may-ask'")
-  const times = { ttlMs, maxTtlMs, staleIfErrorMs }
   const fingerprint = (endpoint: Endpoint): string => hooks?.of(endpoint)?.fingerprint ?? ''
-  return new AnswerCache({ store, rules, callers, partition, collapse, fingerprint, ...times })
+  return new AnswerCache({ store, rules, callers, partition, collapse, fingerprint, ttlMs, maxTtlMs })
 }
 
 export function cacheControlOf({ cache, clock }: PipelineContext): CacheControl {
@@ -127,7 +122,7 @@ export function cacheControlOf({ cache, clock }: PipelineContext): CacheControl 
   }
 }
 
-const NOTHING_DONE: CacheStats = { hits: 0, misses: 0, stale: 0, writes: 0, failedWrites: 0 }
+const NOTHING_DONE: CacheStats = { hits: 0, misses: 0, writes: 0, failedWrites: 0 }
 
 function checkRules(rules: readonly CacheRule[], maxTtlMs: number, endpoints: readonly Endpoint[]): void {
   if (!Array.isArray(rules)) fail('cache.rules must be a list')

@@ -83,11 +83,9 @@ export function checkOptions(options: GatewayOptions): void {
   positive('bodyLimitBytes', options.bodyLimitBytes)
   positive('fetchedBytesPerAccount', options.fetchedBytesPerAccount)
   positive('holdTtlMs', options.holdTtlMs)
-  const { defaultMaxOutputTokens = MIN_CHOSEN_TOKENS, balanceSharePerCall: share = 1 } = options
+  const { defaultMaxOutputTokens = MIN_CHOSEN_TOKENS } = options
   if (!(Number.isSafeInteger(defaultMaxOutputTokens) && defaultMaxOutputTokens >= MIN_CHOSEN_TOKENS))
     throw new TypeError(`createGateway: defaultMaxOutputTokens must be a whole number from ${MIN_CHOSEN_TOKENS} on`)
-  if (!(share > 0 && share <= 1))
-    throw new TypeError('createGateway: balanceSharePerCall must be above 0 and at most 1')
   checkUnknownInputs(options.unknownInputTokens ?? {})
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
@@ -252,8 +250,6 @@ const METHODS = {
 
 const FLAGS = [
   'showPrices',
-  'chargePartialBatches',
-  'chargeBrokenAnswers',
   'showBalanceInErrors',
   'allowPrivateUrls',
 ] as const satisfies readonly (keyof GatewayOptions)[]

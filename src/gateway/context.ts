@@ -48,7 +48,6 @@ import { usageStoreOf } from './usage.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const DEFAULT_FETCHED_BYTES_PER_ACCOUNT = 64 * 1024 * 1024
-const DEFAULT_BALANCE_SHARE = 0.5
 const DAY_MS = 24 * 60 * 60_000
 const DEFAULT_TASK_DEADLINE_MS = DAY_MS
 const DEFAULT_ANSWER_RETENTION_DAYS = 30
@@ -122,8 +121,6 @@ export function contextOf(
     }),
     authenticate: options.authenticate === undefined ? keys : signIn(options.authenticate, keys, principalFaults),
     principalFaults,
-    chargePartialBatches: options.chargePartialBatches ?? false,
-    chargeBrokenAnswers: options.chargeBrokenAnswers ?? false,
     prices,
     showPrices: options.showPrices ?? false,
     unpricedFeatures: new Set(options.unpricedFeatures),
@@ -155,7 +152,6 @@ export function contextOf(
     disconnects: new Disconnects(options.disconnect, drainMs),
     outputBounds: {
       defaultMaxOutputTokens: options.defaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
-      balanceSharePerCall: options.balanceSharePerCall ?? DEFAULT_BALANCE_SHARE,
       showBalanceInErrors: options.showBalanceInErrors ?? true,
     },
     tokenSizes: new TokenSizes(),

@@ -8,10 +8,10 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import { admitEstimate } from '../pipeline/admission.ts'
 import { CallRecord, type Parsed } from '../pipeline/call-record.ts'
 import { estimateFor } from '../pipeline/estimate.ts'
-import { priceForTries } from '../pipeline/hooks/second-try.ts'
 import { innerRequest, NOWHERE } from '../pipeline/idempotent-request.ts'
 import { readJsonBytes } from '../pipeline/parse.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { priceRequest } from '../pipeline/pricing.ts'
 import { pushLimits, respondJson } from '../pipeline/respond.ts'
 import { readRequest } from '../pipeline/serve.ts'
 import type { Principal } from '../stores/principal.ts'
@@ -105,7 +105,7 @@ function estimateOf(context: PipelineContext, parsed: Parsed): RequestEstimate {
   const { endpoint, chain } = parsed
   const model = chain[0]!
   const usage = estimateFor(context, parsed, model)
-  const priced = priceForTries(context, parsed, usage)
+  const priced = priceRequest(context, parsed, usage)
   const isOff = context.prices === undefined
   return {
     object: 'estimate',

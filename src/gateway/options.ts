@@ -109,18 +109,6 @@ export interface GatewayOptions {
    * requests fail with 400, which names the field.
    */
   readonly unpricedFeatures?: readonly string[] | undefined
-  /**
-   * Whether to charge for the parts of an embeddings batch that the vendor answered before another part failed, although the caller
-   * gets the error. By default the event `unbilled-usage` reports them.
-   */
-  readonly chargePartialBatches?: boolean | undefined
-  /**
-   * Whether to charge for usage that a vendor may bill although the caller gets none of it: an answer that breaks off before any of
-   * it was delivered (by its announced size), one that times out (a whole answer's output as held), and usage that the vendor
-   * reported before it failed. A broken answer is then not retried, because the caller would pay twice. By default the caller pays
-   * nothing, and the event `unbilled-usage` reports the usage.
-   */
-  readonly chargeBrokenAnswers?: boolean | undefined
   /** Store of accounts, keys, holds and the ledger. By default in memory, and lost when the process ends. */
   readonly store?: GatewayStore | undefined
   /**
@@ -185,11 +173,6 @@ export interface GatewayOptions {
    * money. Default 16,384. If that costs too much, the free money determines the limit.
    */
   readonly defaultMaxOutputTokens?: number | undefined
-  /**
-   * Share of the free money that a call without an output limit may cost: above 0, at most 1. Default 0.5, so that concurrent calls
-   * share it.
-   */
-  readonly balanceSharePerCall?: number | undefined
   /** Whether a 402 shows callers the amount that a request needs, and the available amount. Default true. */
   readonly showBalanceInErrors?: boolean | undefined
   /**
@@ -273,8 +256,6 @@ export const GATEWAY_OPTIONS = {
   billing: true,
   unknownModels: true,
   unpricedFeatures: true,
-  chargePartialBatches: true,
-  chargeBrokenAnswers: true,
   store: true,
   usage: true,
   keys: true,
@@ -293,7 +274,6 @@ export const GATEWAY_OPTIONS = {
   disconnect: true,
   drainMs: true,
   defaultMaxOutputTokens: true,
-  balanceSharePerCall: true,
   showBalanceInErrors: true,
   unknownInputTokens: true,
   spendingThresholds: true,

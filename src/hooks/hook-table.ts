@@ -3,7 +3,7 @@ import { unknownMember } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TextKind } from '../endpoints/texts.ts'
-import type { AnswerResult, AnyHook, Hook, HookAnswer, TextHook } from './hook.ts'
+import type { AnyHook, Hook, TextHook } from './hook.ts'
 
 /** Default time limit of an asynchronous point of a hook. */
 const DEFAULT_TIMEOUT_MS = 2_000
@@ -15,8 +15,6 @@ export interface CompiledHook {
   readonly timeoutMs: number
   readonly isOpen: boolean
   readonly chargesDenied: boolean
-  /** Whether it may retry a whole answer once. */
-  readonly asksAgain: boolean
 }
 
 /** Hooks of one endpoint by point, or undefined if a point has none. */
@@ -133,8 +131,7 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
   if (POINTS.every((point) => hook[point] === undefined) && hook.text === undefined)
     throw new TypeError(`${at} has none of ${POINTS.join(', ')}, text`)
   checkCoverage(at, hook, endpoints)
-  const asksAgain = (hook as Partial<SecondTryHook>)[SECOND_TRY] === true
-  return { hook, name, timeoutMs, isOpen: onFailure === 'allow', chargesDenied: chargeDenied, asksAgain }
+  return { hook, name, timeoutMs, isOpen: onFailure === 'allow', chargesDenied: chargeDenied }
 }
 
 function checkText(at: string, text: TextHook): void {
@@ -175,35 +172,3 @@ function checkCoverage(at: string, hook: AnyHook, endpoints: readonly Endpoint[]
       )
   }
 }
-
-/**
- * Key for the retry of an answer in hooks of this package. Hooks of hosts cannot retry, because the caller pays for each call. A
- * host cannot define a symbol member by accident, and a copy of the hook has it too.
- */
-export const SECOND_TRY: unique symbol = Symbol('signalbox second try')
-
-/** Hook that may retry a whole answer once. Money for two calls is reserved if it applies. */
-interface SecondTryHook extends Hook {
-  readonly [SECOND_TRY]: true
-}
-
-/** Answer in the view of such a hook. */
-export interface SecondTryAnswer extends HookAnswer {
-  /** Whether it is the second answer, after which there is no other. */
-  readonly [SECOND_TRY]?: boolean
-}
-
-/** Prompt of the retry, and the text of the rejected answer that it refers to. */
-export interface SecondTry {
-  readonly answer: string
-  /** Reply of at most {@link MAX_REPLY_CHARACTERS} characters. */
-  readonly reply: string
-}
-
-/** Result for an answer that is not retried. */
-export interface SecondTryResult extends AnswerResult {
-  readonly [SECOND_TRY]?: SecondTry
-}
-
-/** Maximum length of a reply in characters. */
-export const MAX_REPLY_CHARACTERS = 1_000

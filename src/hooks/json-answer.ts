@@ -4,17 +4,12 @@ import { type Context, createContext, Script } from 'node:vm'
 import { isJsonObject } from '../core/json.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { TextPart } from '../endpoints/texts.ts'
-import type { EndpointId, Hook, HookAnswer } from './hook.ts'
-import { MAX_REPLY_CHARACTERS, SECOND_TRY, type SecondTryAnswer, type SecondTryResult } from './hook-table.ts'
+import type { AnswerResult, EndpointId, Hook, HookAnswer } from './hook.ts'
 
 /** Treatment of answers that should match a JSON schema. */
 export interface JsonAnswerOptions<Id extends EndpointId = EndpointId> {
-  /**
-   * `syntax`: code fences and syntax faults are repaired (default). `retry`: if that does not help, the model is also called once
-   * more with the fault. Money for both calls is reserved and both are charged; streams, answers from the cache, batches and
-   * background requests are not retried. `none`: answers are only checked.
-   */
-  readonly repair?: 'none' | 'syntax' | 'retry'
+  /** `syntax`: code fences and syntax faults are repaired (default). `none`: answers are only checked. */
+  readonly repair?: 'none' | 'syntax'
   /** `mark`: the caller gets the answer with `x-signalbox-schema: invalid` (default). `error`: 502 `answer_invalid`. */
   readonly invalid?: 'mark' | 'error'
   /** Ids of the covered endpoints. Default: all whose requests may specify a schema. */
@@ -30,66 +25,78 @@ const JSON_ANSWER_OPTIONS = {
   name: true,
 } satisfies MemberNames<JsonAnswerOptions>
 
-/** Loads the validator and the repair, which only gateways with this hook need. */
+/** Loaded packages. Only gateways with this hook need them. */
 let loading: Promise<JsonTools> | undefined
 
 function loadedTools(): Promise<JsonTools> {
-  loading ??= Promise.all([import('@cfworker/json-schema'), import('jsonrepair')]).then(
-    ([{ Validator }, { jsonrepair }]) => ({
-      faults: (schema, value) =>
-        new Validator(schema, '2020-12')
-          .validate(value)
-          .errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`),
-      repaired: jsonrepair,
-    }),
-    (error: unknown) => {
-      loading = undefined
-      throw error
-    },
-  )
+  loading ??= loadTools().catch((error: unknown) => {
+    loading = undefined
+    throw error
+  })
   return loading
+}
+
+async function loadTools(): Promise<JsonTools> {
+  const [{ Validator }, { jsonrepair }] = await Promise.all([
+    optionalPackage<typeof import('@cfworker/json-schema')>('@cfworker/json-schema'),
+    optionalPackage<typeof import('jsonrepair')>('jsonrepair'),
+  ])
+  return {
+    matches: (schema, value) => new Validator(schema, '2020-12').validate(value).valid,
+    repaired: jsonrepair,
+  }
+}
+
+const NOT_FOUND: ReadonlySet<string | undefined> = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'])
+
+/**
+ * Loads an optional peer of the package.
+ * @throws Error with the installation command if it is not installed.
+ */
+export async function optionalPackage<Module>(name: string): Promise<Module> {
+  try {
+    // A variable and comments, so that bundlers leave this import of an optional package to Node.
+    return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Module
+  } catch (cause) {
+    if (!NOT_FOUND.has((cause as NodeJS.ErrnoException).code)) throw cause
+    const command = 'npm install @cfworker/json-schema jsonrepair'
+    throw new Error(`jsonAnswer: needs the package ${name}; install it next to signalbox (${command})`, { cause })
+  }
 }
 
 /**
  * Creates a hook that checks answers against the JSON schema of their requests, for vendors that do not enforce it, and repairs
- * their syntax or retries once. Headers report the result: `x-signalbox-repaired: syntax` or `retry`, `x-signalbox-schema:
- * invalid` or `unchecked`. Holds streams of such requests back to their end, and ignores answers with tool calls.
+ * their syntax. Headers report the result: `x-signalbox-repaired: syntax`, `x-signalbox-schema: invalid` or `unchecked`. Holds
+ * streams of such requests back to their end, and ignores answers with tool calls. Needs the packages `@cfworker/json-schema` and
+ * `jsonrepair`; without them `createGateway` logs an error, and such answers fail.
  * @throws TypeError with the unknown or unusable member.
  */
 export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnswerOptions<Id> = {}): Hook<Id> {
   checkMembers(options, JSON_ANSWER_OPTIONS, 'jsonAnswer')
   const { name = 'json-answer', endpoints, repair = 'syntax', invalid = 'mark' } = options
-  if (!REPAIRS.has(repair)) throw new TypeError('jsonAnswer: repair must be none, syntax or retry')
+  if (repair !== 'none' && repair !== 'syntax') throw new TypeError('jsonAnswer: repair must be none or syntax')
   if (invalid !== 'mark' && invalid !== 'error') throw new TypeError('jsonAnswer: invalid must be mark or error')
   const hook: Hook = {
     name,
     ...(endpoints && { endpoints }),
-    ...(repair === 'retry' && { [SECOND_TRY]: true }),
     appliesTo: ({ jsonSchema }) => jsonSchema !== undefined,
-    async answer(answer: SecondTryAnswer): Promise<SecondTryResult | undefined> {
+    start({ logger }) {
+      loadedTools().catch((error: unknown) => logger.error('answers cannot be checked', { hook: name, error }))
+    },
+    async answer(answer): Promise<AnswerResult | undefined> {
       const parts = checkedParts(answer)
       if (parts.length === 0) return undefined
       const check = new JsonCheck(await loadedTools())
       const checked = parts.map(({ text }) => check.of(text, answer.jsonSchema, repair !== 'none'))
-      const states = new Set(checked.map(({ state }) => state))
-      if (!states.has('invalid')) return mended(parts, checked, answer)
-      const [only] = parts
-      const isAskedAgain = repair === 'retry' && answer[SECOND_TRY] !== true && parts.length === 1
-      const again = isAskedAgain && { [SECOND_TRY]: { answer: only!.text, reply: replyTo(checked[0]!) } }
-      return { ...(invalid === 'error' ? { deny: UNUSABLE } : mended(parts, checked, answer)), ...again }
+      if (invalid === 'error' && checked.some(({ state }) => state === 'invalid')) return { deny: UNUSABLE }
+      return withRepairs(parts, checked)
     },
   }
   return hook as unknown as Hook<Id>
 }
 
-const REPAIRS: ReadonlySet<string> = new Set<JsonAnswerOptions['repair'] & string>(['none', 'syntax', 'retry'])
-
 /** Returns the repaired texts, and headers with the state of all texts. */
-function mended(
-  parts: readonly TextPart[],
-  checked: readonly CheckedJson[],
-  { [SECOND_TRY]: isSecond }: SecondTryAnswer,
-): SecondTryResult | undefined {
+function withRepairs(parts: readonly TextPart[], checked: readonly CheckedJson[]): AnswerResult | undefined {
   const texts = new Map<string, string>()
   let state: CheckedJson['state'] = 'valid'
   for (const [index, found] of checked.entries()) {
@@ -97,16 +104,9 @@ function mended(
     if (found.text !== undefined) texts.set(parts[index]!.id, found.text)
   }
   const headers: Record<string, string> = {}
-  if (isSecond === true && state !== 'invalid') headers['x-signalbox-repaired'] = 'retry'
-  else if (texts.size > 0) headers['x-signalbox-repaired'] = 'syntax'
+  if (texts.size > 0) headers['x-signalbox-repaired'] = 'syntax'
   if (state !== 'valid') headers['x-signalbox-schema'] = state
   return Object.keys(headers).length === 0 ? undefined : { ...(texts.size > 0 && { texts }), headers }
-}
-
-function replyTo({ fault = 'it does not match' }: CheckedJson): string {
-  const end = 'Answer again with JSON that matches it, and with nothing else.'
-  const begin = 'This answer does not match the JSON schema of the request: '
-  return `${begin}${fault.slice(0, MAX_REPLY_CHARACTERS - begin.length - end.length - 2)}. ${end}`
 }
 
 const UNUSABLE = {
@@ -131,8 +131,8 @@ function checkedParts(answer: HookAnswer): readonly TextPart[] {
 
 /** Tools of a check; both are pure. */
 export interface JsonTools {
-  /** Returns the places where a value does not match, with reasons; empty if it matches. Throws for an unusable schema. */
-  faults(schema: JsonSchema, value: unknown): readonly string[]
+  /** Returns whether a value matches. Throws for an unusable schema. */
+  matches(schema: JsonSchema, value: unknown): boolean
   /** Returns the JSON of a text that is nearly JSON. Throws if the text is not. */
   repaired(text: string): string
 }
@@ -143,21 +143,11 @@ interface CheckedJson {
   readonly state: 'valid' | 'invalid' | 'unchecked'
   /** Repaired text, or `undefined` if the text stays unchanged. */
   readonly text: string | undefined
-  /** Short description of the fault in an invalid text, otherwise undefined. */
-  readonly fault: string | undefined
 }
 
 type JsonSchema = Record<string, unknown>
 
-/** Result of checking a value. */
-type Verdict = Pick<CheckedJson, 'state' | 'fault'>
-
-const VALID: Verdict = { state: 'valid', fault: undefined }
-const UNCHECKED: Verdict = { state: 'unchecked', fault: undefined }
-const NO_JSON: CheckedJson = { state: 'invalid', text: undefined, fault: 'it is not JSON' }
-
-/** Maximum number of reported faults. The first ones name the place, the last ones the reason. */
-const MOST_FAULTS = 4
+const NO_JSON: CheckedJson = { state: 'invalid', text: undefined }
 
 /** Maximum length of a text that is repaired. */
 const MAX_REPAIRED_CHARACTERS = 256 * 1024
@@ -185,12 +175,12 @@ export class JsonCheck {
 
   of(text: string, schema: unknown, mends: boolean): CheckedJson {
     const value = parsed(text)
-    if (value !== undefined) return { ...this.#verdictOn(value.json, schema, text.length), text: undefined }
+    if (value !== undefined) return { state: this.#stateOf(value.json, schema, text.length), text: undefined }
     const mended = mends && text.length <= MAX_REPAIRED_CHARACTERS ? this.#mended(text) : undefined
     if (mended === undefined) return NO_JSON
-    const verdict = this.#verdictOn(mended.json, schema, text.length)
+    const state = this.#stateOf(mended.json, schema, text.length)
     // A repaired text that still does not match is discarded; the model's text stays.
-    return { ...verdict, text: verdict.state === 'invalid' ? undefined : mended.text }
+    return { state, text: state === 'invalid' ? undefined : mended.text }
   }
 
   #mended(text: string): { readonly text: string; readonly json: unknown } | undefined {
@@ -214,16 +204,16 @@ export class JsonCheck {
     return this.#untimedLeft >= 0 ? step() : this.#limit.run(step)
   }
 
-  #verdictOn(value: unknown, schema: unknown, length: number): Verdict {
-    if (typeof schema === 'boolean') return schema ? VALID : { state: 'invalid', fault: 'the schema allows nothing' }
-    if (!isJsonObject(schema)) return UNCHECKED
+  #stateOf(value: unknown, schema: unknown, length: number): CheckedJson['state'] {
+    if (typeof schema === 'boolean') return schema ? 'valid' : 'invalid'
+    if (!isJsonObject(schema)) return 'unchecked'
     try {
       const bounded = new BoundedSchema(length <= MAX_DEAR_CHARACTERS)
-      const faults = this.#limited(length, () => this.#tools.faults(bounded.copyOf(schema) as JsonSchema, value))
-      return faults.length === 0 ? VALID : { state: 'invalid', fault: faults.slice(0, MOST_FAULTS).join(' ') }
+      const isMatch = this.#limited(length, () => this.#tools.matches(bounded.copyOf(schema) as JsonSchema, value))
+      return isMatch ? 'valid' : 'invalid'
     } catch {
       // An unknown reference, infinite recursion, or too much work or time: a fault of the caller's schema, not of the model's answer.
-      return UNCHECKED
+      return 'unchecked'
     }
   }
 }

@@ -148,7 +148,7 @@ export class GatewayMetrics implements Observer {
         set.refusals.at(event.endpoint ?? '', event.code).value += 1
         return
       case 'cache-hit':
-        set.cacheHits.at(event.endpoint, event.model, event.isStale ? 'stale' : 'fresh').value += 1
+        set.cacheHits.at(event.endpoint, event.model).value += 1
         return
       case 'cache-write-failed':
         set.cacheWriteFailures.only.value += 1
@@ -444,7 +444,6 @@ class MetricSet {
   readonly cacheHits = this.#numbers('cache_hits_total', 'Requests that were answered from the response cache.', [
     'endpoint',
     'model',
-    'state',
   ])
   readonly cacheWriteFailures = this.#numbers(
     'cache_write_failures_total',

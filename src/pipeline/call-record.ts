@@ -111,8 +111,6 @@ export interface Admitted extends Parsed, Admission {
   /** Headers that hooks add to its answer, names and values in turn; `undefined` for none. */
   readonly answerHeaders: readonly string[] | undefined
   addHeaders(headers: readonly string[]): void
-  /** Restores the headers before another answer replaces the current one. @param headers Headers to restore. */
-  resetHeaders(headers: readonly string[] | undefined): void
   /** Gives up the Idempotency-Key: the answer is not stored under it. */
   unclaimed(): void
   /** Plan of the cache for its answer, or `undefined` if the gateway or the endpoint has no cache. */
@@ -147,26 +145,7 @@ export interface Hold {
   readonly rates: readonly Rate[]
 }
 
-/** Earlier answered call of the same request, which is paid together with the last one. */
-export interface EarlierCall {
-  readonly candidate: Candidate
-  readonly usage: Usage
-  /** Whether the account pays. If false, the call is the operator's loss. */
-  readonly isCharged: boolean
-}
-
-/** Request that replaces another one. */
-export type ReplacedRequest = Omit<ParsedRequest, 'isStream' | 'claim'> & Pick<Admission, 'estimate'>
-
 export interface Reserved extends Admitted {
-  /** Whether its answer may be retried. The hold then covers two calls. */
-  readonly mayTryAgain: boolean
-  allowSecondTry(): void
-  /** Earlier call of the request, or `undefined` if at most one call has answered it. */
-  readonly earlier: EarlierCall | undefined
-  follows(earlier: EarlierCall): void
-  /** Replaces the request. */
-  replaced(request: ReplacedRequest): void
   /** Hold, or `undefined` if billing is off or the endpoint is free. */
   readonly hold: Hold | undefined
   /** Bytes of generated text that count as one token without a usage report. Constant until the call is settled. */
@@ -252,8 +231,6 @@ export class CallRecord implements Reserved {
   requestBucket: BucketState | undefined
   tokenBucket: BucketState | undefined
   hold: Hold | undefined
-  mayTryAgain = false
-  earlier: EarlierCall | undefined = undefined
   bytesPerToken = GENERATED_BYTES_PER_TOKEN
   usualReasoningTokens: number | undefined = undefined
   tokensPerSecond = DEFAULT_TOKENS_PER_SECOND
@@ -330,10 +307,6 @@ export class CallRecord implements Reserved {
     this.answerHeaders = [...(this.answerHeaders ?? []), ...headers]
   }
 
-  resetHeaders(headers: readonly string[] | undefined): void {
-    this.answerHeaders = headers
-  }
-
   unclaimed(): void {
     this.claim = undefined
   }
@@ -354,18 +327,6 @@ export class CallRecord implements Reserved {
     this.hold = hold
     this.chain = chain
     return this
-  }
-
-  allowSecondTry(): void {
-    this.mayTryAgain = true
-  }
-
-  follows(earlier: EarlierCall): void {
-    this.earlier = earlier
-  }
-
-  replaced(request: ReplacedRequest): void {
-    Object.assign(this, request)
   }
 
   measuredBy({ bytesPerToken, reasoningTokens, tokensPerSecond }: ModelHabits): void {

@@ -2,7 +2,7 @@ import { isCount } from '../catalog/prices/plausible-usage.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
-import { addUsage, type Usage, type UsageField, withHookUnits } from '../core/usage.ts'
+import { type Usage, type UsageField, withHookUnits } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import type { ThresholdCrossing } from '../stores/spending.ts'
@@ -15,13 +15,7 @@ import { completeKey } from './idempotent-request.ts'
 import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './store-health.ts'
-import {
-  attributionOf,
-  type EndedCall,
-  emitUnbilledEnding,
-  emitUnbilledUsage,
-  usageDraft,
-} from './usage-after-failure.ts'
+import { attributionOf, type EndedCall, emitUnbilledEnding, usageDraft } from './usage-after-failure.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** Facts of an ended call that the settlement needs. */
@@ -45,7 +39,7 @@ export interface OwnAnswer {
 /** Ended call with its usage and its record. */
 interface SettledCall {
   readonly input: SettlementInput
-  /** Charged usage of all calls of the request, or `undefined` if nothing is charged. */
+  /** Charged usage, or `undefined` if nothing is charged. */
   readonly usage: Usage | undefined
   /** Charge in nano-dollars, or `undefined` if nothing is charged and a hold is voided. */
   readonly amount: bigint | undefined
@@ -73,13 +67,12 @@ export function settle(
   reserved: Reserved,
   input: SettlementInput,
 ): MaybePromise<SettlementResult> {
-  const lastUsage = settledUsage(context, reserved, input)
-  if (lastUsage?.outputTokens !== undefined && input.own === undefined) noteSpeed(context, reserved, input, lastUsage)
-  const used = reserved.earlier?.isCharged === true ? addUsage(reserved.earlier.usage, lastUsage ?? {}) : lastUsage
+  const used = settledUsage(context, reserved, input)
+  if (used?.outputTokens !== undefined && input.own === undefined) noteSpeed(context, reserved, input, used)
   const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
   const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
   const record = context.usage && usageDraft(context, reserved, input, usage)
-  const call: SettledCall = { input, usage, amount: amountOf(reserved, input, lastUsage), record }
+  const call: SettledCall = { input, usage, amount: amountOf(reserved, input, used), record }
   let resolution: MaybePromise<Resolution | undefined>
   try {
     resolution =
@@ -170,10 +163,7 @@ function releaseSettled(
   if (record !== undefined) noteRecord(context, call, record)
   const { unbilled } = input.ending
   if (input.candidate !== undefined) emitUnbilledEnding(context, reserved, input.candidate, input.ending)
-  const { earlier } = reserved
-  if (earlier?.isCharged === false)
-    emitUnbilledUsage(context, reserved, earlier.candidate, { usage: earlier.usage, isEstimated: false })
-  const used = usage ?? (earlier === undefined ? unbilled?.usage : addUsage(earlier.usage, unbilled?.usage ?? {}))
+  const used = usage ?? unbilled?.usage
   const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
   return isPending(released)
     ? released.then(() => ended(context, reserved, input, result))
@@ -268,19 +258,14 @@ function dueOf({ amount }: SettledCall): bigint {
 function amountOf(
   reserved: Reserved,
   { candidate, own }: SettlementInput,
-  lastUsage: Usage | undefined,
+  used: Usage | undefined,
 ): bigint | undefined {
   const { hold } = reserved
   if (hold === undefined) return undefined
   if (own?.nanoDollars !== undefined) return own.nanoDollars
-  const { earlier } = reserved
-  const isLastCharged = lastUsage !== undefined && candidate !== undefined
+  if (used === undefined || candidate === undefined) return undefined
   // A modality without a price can appear after pricing only if the vendor adds it; the hold limits it then.
-  const last = isLastCharged ? (chargeFor(reserved, candidate, lastUsage) ?? hold.amount) : undefined
-  if (earlier?.isCharged !== true) return last
-  // Each call has its own price tier. The last charged call includes the charges of hooks.
-  const first = chargeFor(reserved, earlier.candidate, earlier.usage, last === undefined ? undefined : 0)
-  return first === undefined ? hold.amount : first + (last ?? 0n)
+  return chargeFor(reserved, candidate, used) ?? hold.amount
 }
 
 function emitEnded(

@@ -6,23 +6,16 @@ import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import { joinChunks } from '../wire/chunks.ts'
 import type { AnswerCache } from './cache/answer-cache.ts'
 import { type CachePlan, MAX_ENTRY_BYTES, type UnscreenedAnswer } from './cache/cache-plan.ts'
-import { encodeAnswer, serveStale, staleFor } from './cache/serve-cached.ts'
+import { encodeAnswer } from './cache/serve-cached.ts'
 import type { Admitted, Candidate, Parsed, Reserved } from './call-record.ts'
 import { type SettlementResult, settle } from './charge.ts'
 import type { Routed } from './dispatch.ts'
-import { reserveForTries } from './hooks/second-try.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { type ReserveOutcome, reserve } from './reserve.ts'
 import { respondWhole, wholeHead, wholeTypeOf } from './respond.ts'
 import { keepAnswer, saveContinuation } from './stored-answers.ts'
 import { type PumpedStream, pumpStream } from './stream-pump.ts'
-import {
-  type FailedResponse,
-  type JsonResponse,
-  type StreamResponse,
-  uncharged,
-  type VendorResponse,
-} from './vendor-response.ts'
+import type { FailedResponse, JsonResponse, StreamResponse, VendorResponse } from './vendor-response.ts'
 
 /** Maximum time that the end of a stream waits for its settlement. */
 const MAX_END_DELAY_MS = 2_000
@@ -52,8 +45,7 @@ export interface Completion {
 
 /** Requests that are answered on their own connection. */
 export const immediate: Completion = {
-  reserve: (context, admitted) =>
-    context.hooks === undefined ? reserve(context, admitted) : reserveForTries(context, admitted),
+  reserve,
   end(context, reserved, response) {
     switch (response.kind) {
       case 'json':
@@ -116,9 +108,7 @@ function sendWhole(
   if (isAlone && response.isRequestSent === true && !reserved.wasTriedAgain) freeForm(reserved)
   if (reserved.cachePlan === undefined) return
   const { candidate, dropped, body, ending } = response
-  // Usage of the call that created the answer, if there was an earlier one.
-  const ofLast = reserved.earlier && (ending.usage ?? ending.estimatedUsage)
-  const usage = ofLast ?? settlement.usage ?? ending.unbilled?.usage
+  const usage = settlement.usage ?? ending.unbilled?.usage
   const isRefusal = body.isRefusal === true
   const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
   keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })
@@ -213,22 +203,16 @@ function keeper(
 }
 
 async function endFailed(context: PipelineContext, reserved: Reserved, response: FailedResponse): Promise<void> {
-  const { candidate, error } = response
+  const { candidate, ending, error } = response
   const { cachePlan } = reserved
-  const stale = cachePlan?.stale === undefined ? undefined : await staleFor(context, reserved, error.code)
-  // A stale answer is free, so the failed call is not charged either.
-  const ending = stale === undefined ? response.ending : uncharged(response.ending)
-  const status = stale === undefined ? error.status : 200
-  const own = stale && ({ source: 'cache', cachedUsage: stale.answer.usage, nanoDollars: undefined } as const)
-  const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, own })
+  const settlement = await settle(context, reserved, { ending, candidate, status: error.status, answer: undefined })
   // A hook has withheld the vendor's answer. Waiting requests have their own hooks, which run on it again.
   if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
     const usage = settlement.usage ?? ending.unbilled?.usage
     const contentType = wholeTypeOf(reserved)
     keepInCache(context, reserved, { candidate, usage, contentType, given: cachePlan.unscreened })
   }
-  if (stale === undefined) throw error
-  serveStale(context, reserved, stale)
+  throw error
 }
 
 /** Whole answer of a vendor. */
@@ -297,8 +281,7 @@ function write(
   }
   const set = (entry: Uint8Array): void => {
     flight?.answered(entry)
-    const keepMs = ttlMs + cache.settings.staleIfErrorMs
-    const written = cache.settings.store.set(key, entry, keepMs, context.clock.now())
+    const written = cache.settings.store.set(key, entry, ttlMs, context.clock.now())
     if (isPending(written)) written.then(done, failed)
     else done()
   }

@@ -25,7 +25,6 @@ import { costAt } from './pricing.ts'
 import { canContinue, notFound } from './stored-answers.ts'
 import {
   abandonedUsage,
-  chargesBroken,
   type FailedAttempt,
   failedAttempt,
   failedUsage,
@@ -48,10 +47,9 @@ const MAX_ATTEMPTS_PER_CANDIDATE = 2
  * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only before the caller
  * has received anything, and within the retry budget. Never throws for a vendor's fault; the response always determines the
  * charge.
- * @param remainingMs Remaining time of the request after an earlier answered call. Defaults to the whole time.
  */
-export function dispatch(context: PipelineContext, routed: Routed, remainingMs?: number): MaybePromise<VendorResponse> {
-  return new Dispatching(context, routed, remainingMs).begin()
+export function dispatch(context: PipelineContext, routed: Routed): MaybePromise<VendorResponse> {
+  return new Dispatching(context, routed).begin()
 }
 
 /**
@@ -73,14 +71,13 @@ class Dispatching implements RequestTime {
   #last: LastFailure | undefined = undefined
   #asking: CandidateCall | undefined = undefined
 
-  constructor(context: PipelineContext, routed: Routed, remainingMs: number | undefined) {
+  constructor(context: PipelineContext, routed: Routed) {
     this.#context = context
     this.#routed = routed
-    const over = (): void => {
+    this.#deadline = context.deadlines.add(() => {
       this.isOver = true
       routed.call.calls.abort('overdue')
-    }
-    this.#deadline = remainingMs === undefined ? context.deadlines.add(over) : context.clock.schedule(remainingMs, over)
+    })
   }
 
   begin(): MaybePromise<VendorResponse> {
@@ -215,14 +212,11 @@ class Dispatching implements RequestTime {
 }
 
 /** Whether this failure allows no retry. */
-function isDecisive(context: PipelineContext, call: Reserved, { failure, unreported }: LastFailure): boolean {
+function isDecisive(context: PipelineContext, call: Reserved, { failure }: LastFailure): boolean {
   // No retry for a disconnected caller.
   if (call.caller.isDisconnected && call.endpoint.task === undefined) return true
   if (call.calls.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) return true
-  if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) return true
-  // The attempt is charged, and a retry would be charged too.
-  const isBilled = (unreported ?? failure.billedUsage) !== undefined
-  return chargesBroken(context, call) && failure.answerBytes !== undefined && isBilled
+  return !call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)
 }
 
 /** Handles a disconnected caller: ends the calls, or drains them if only their end contains the billed usage. */
@@ -330,7 +324,7 @@ function failed(
   // If the gateway may not retry, neither may the caller's client.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
-  const ending: CallEnding = { kind: 'failed', ...failedUsage(context, call, last), error }
+  const ending: CallEnding = { kind: 'failed', ...failedUsage(last), error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
 }
 

@@ -3,7 +3,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { highestCharge } from '../catalog/prices/prices.ts'
 import type { Usage } from '../core/usage.ts'
-import { MAX_AMOUNT, type Reservation } from '../stores/ledger.ts'
+import { lesserOf, MAX_AMOUNT, type Reservation } from '../stores/ledger.ts'
 import type { Admitted, OutputFit, Parsed } from './call-record.ts'
 import { assumedOutputTokens, withOutputBound } from './estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -15,6 +15,9 @@ export const MIN_CHOSEN_TOKENS = 256
 /** Share of the free money that the longest answer may cost: 1/50, or 2 %. */
 export const FREE_MONEY_DIVISOR = 50n
 
+/** Share of the free money that a shorter answer may cost: half, so that concurrent calls share it. */
+export const SHARE_DIVISOR = 2n
+
 /** Facts from which a bound is chosen. */
 export interface OutputBoundFacts {
   /** Least of balance, rest of every applicable cap and rest of a credit limit, in nano-dollars. `undefined` if nothing limits it. */
@@ -23,8 +26,6 @@ export interface OutputBoundFacts {
   readonly longestAnswer: number
   /** Bound of answers whose longest one is too expensive, in tokens. Default of the gateway: 16,384. */
   readonly defaultBound: number
-  /** Share of the free money that one call may cost, above 0 and at most 1. */
-  readonly share: number
   /** Cost of a call whose answers have this many tokens, in nano-dollars. It grows with the tokens. */
   costOf(tokens: number): bigint
 }
@@ -36,15 +37,15 @@ export type OutputBoundChoice =
 
 /**
  * Chooses the bound of a call that sets none: the longest answer if it costs at most 2 % of the free money; else `defaultBound`
- * if it costs at most `share` of it; else the number of tokens that `share` pays for. If that is below 256, the whole balance may
+ * if it costs at most half of it; else the number of tokens that half pays for. If that is below 256, the whole balance may
  * be spent on 256 tokens.
  */
 export function chooseOutputBound(facts: OutputBoundFacts): OutputBoundChoice {
-  const { freeMoney, longestAnswer, costOf, share } = facts
+  const { freeMoney, longestAnswer, costOf } = facts
   const usual = Math.min(longestAnswer, facts.defaultBound)
   const longest = { tokens: longestAnswer, amount: costOf(longestAnswer) }
   if (freeMoney === undefined || longest.amount * FREE_MONEY_DIVISOR <= freeMoney) return longest
-  const budget = partOf(freeMoney, share)
+  const budget = freeMoney / SHARE_DIVISOR
   const fewest = Math.min(MIN_CHOSEN_TOKENS, usual)
   let best = { tokens: fewest, amount: costOf(fewest) }
   if (best.amount > freeMoney) return { neededNanoDollars: best.amount }
@@ -58,23 +59,6 @@ export function chooseOutputBound(facts: OutputBoundFacts): OutputBoundChoice {
     tried = Math.floor((best.tokens + tooMany) / 2)
   }
   return best
-}
-
-/** Returns the free money of which an amount is at most the given share, in nano-dollars. */
-function moneyForPart(amount: bigint, share: number): bigint {
-  const least = (amount * SHARE_UNITS + shareUnits(share) - 1n) / shareUnits(share)
-  return least < MAX_AMOUNT ? least : MAX_AMOUNT
-}
-
-/** Returns a share of an amount, rounded down. */
-export function partOf(amount: bigint, share: number): bigint {
-  return (amount * shareUnits(share)) / SHARE_UNITS
-}
-
-const SHARE_UNITS = 1_000_000n
-
-function shareUnits(share: number): bigint {
-  return BigInt(Math.max(1, Math.round(share * Number(SHARE_UNITS))))
 }
 
 /** Request whose output the gateway limits. */
@@ -103,7 +87,7 @@ export function unboundedRequest(
   priced: PricedRequest,
 ): UnboundedRequest | undefined {
   if (assumedOutputTokens(context, parsed, priced.chain[0]!) === undefined) return undefined
-  const { defaultMaxOutputTokens: defaultBound, balanceSharePerCall: share } = context.outputBounds
+  const { defaultMaxOutputTokens: defaultBound } = context.outputBounds
   const limits = priced.chain.map(({ limits: { maxOutputTokens } }) => maxOutputTokens ?? defaultBound)
   const bounded = (tokens: number): BoundedRequest => ({
     tokens,
@@ -124,7 +108,7 @@ export function unboundedRequest(
     longest,
     choose(freeMoney) {
       const costOf = (tokens: number): bigint => bounded(tokens).priced.amount
-      const choice = chooseOutputBound({ freeMoney, longestAnswer, defaultBound, share, costOf })
+      const choice = chooseOutputBound({ freeMoney, longestAnswer, defaultBound, costOf })
       return 'tokens' in choice ? bounded(choice.tokens) : choice
     },
   }
@@ -142,16 +126,19 @@ function roomFor({ limits: { contextTokens } }: CatalogModel, { inputTokens = 0 
 const SHORT_ANSWER_TOKENS = 4_096
 
 /** Returns the amounts by which the store chooses between the usual bound and the longest answer. */
-export function boundedAmounts(
-  { outputBounds }: PipelineContext,
-  { usual, longest }: UnboundedRequest,
-): Pick<Reservation, 'amount' | 'requiredFree' | 'larger'> {
+export function boundedAmounts({
+  usual,
+  longest,
+}: UnboundedRequest): Pick<Reservation, 'amount' | 'requiredFree' | 'larger'> {
   const { amount } = usual.priced
-  const requiredFree = moneyForPart(amount, outputBounds.balanceSharePerCall)
+  const requiredFree = lesserOf(amount * SHARE_DIVISOR, MAX_AMOUNT)
   if (longest === undefined) return { amount, requiredFree }
   const larger = longest.priced.amount
-  const wanted = larger * FREE_MONEY_DIVISOR
-  return { amount, requiredFree, larger: { amount: larger, requiredFree: wanted < MAX_AMOUNT ? wanted : MAX_AMOUNT } }
+  return {
+    amount,
+    requiredFree,
+    larger: { amount: larger, requiredFree: lesserOf(larger * FREE_MONEY_DIVISOR, MAX_AMOUNT) },
+  }
 }
 
 /** Returns the request with the bound in its body, its bytes and its estimate. */

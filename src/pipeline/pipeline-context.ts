@@ -78,8 +78,6 @@ export interface RoutingSettings {
 export interface OutputBoundSettings {
   /** Maximum tokens of one answer. */
   readonly defaultMaxOutputTokens: number
-  /** Share of the free balance that one call may use if the balance limits it; above 0, at most 1. */
-  readonly balanceSharePerCall: number
   /** Whether errors show callers their balance and the missing amount. */
   readonly showBalanceInErrors: boolean
 }
@@ -137,10 +135,6 @@ export interface PipelineContext {
   readonly authenticate: Authenticate
   /** Reports why callers cannot be served with the principal that the host returned. */
   readonly principalFaults: PrincipalFaults
-  /** Whether to charge the answered parts of a split batch if another part failed. */
-  readonly chargePartialBatches: boolean
-  /** Whether to charge the usage that a vendor may bill if the answer broke off or timed out. */
-  readonly chargeBrokenAnswers: boolean
   /** Price list, or `undefined` if billing is off. */
   readonly prices: Prices | undefined
   /** Names of features that are accepted without a price while billing is on: `web_search`, `beta=x`, `beta=*`. */

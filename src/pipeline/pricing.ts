@@ -198,14 +198,9 @@ export function costAt(
  * Returns the cost of usage at the model that answered, including hooks, in nano-dollars. Undefined if billing is off, or if a
  * part of the usage has no price.
  */
-export function chargeFor(
-  reserved: Reserved,
-  candidate: Candidate,
-  usage: Usage,
-  hookUnits: number = reserved.hookUnits,
-): bigint | undefined {
+export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
   const rate = reserved.hold === undefined ? undefined : rateOf(reserved.hold, candidate.model)
-  return rate === undefined ? undefined : charge(rate, withHookUnits(usage, hookUnits))
+  return rate === undefined ? undefined : charge(rate, withHookUnits(usage, reserved.hookUnits))
 }
 
 function rateOf({ rates }: Hold, { id }: CatalogModel): Rate | undefined {

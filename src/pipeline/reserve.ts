@@ -4,7 +4,7 @@ import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import { findKey } from '../stores/api-keys.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
-import { furtherHoldId, lesserOf, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
+import { derivedHoldId, lesserOf, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
 import type { Principal, SpendingCap } from '../stores/principal.ts'
 import { type SpendingCounts, spendingAt, spendingPeriod, spentOf } from '../stores/spending.ts'
 import type { Creation } from '../stores/stored-bounds.ts'
@@ -80,23 +80,6 @@ export function reservePriced(
     : outcomeOf(context, admitted, attempt, result)
 }
 
-/**
- * Reserves more than a request needs if the caller has it, and claims its Idempotency-Key in the same step. Returns `undefined`,
- * without any effect, if the balance or a cap does not cover it.
- * @throws GatewayError under the other conditions of {@link reserve}.
- */
-export function reserveIfCovered(
-  context: PipelineContext,
-  admitted: Admitted,
-  priced: PricedRequest,
-): MaybePromise<ReserveOutcome | undefined> {
-  const attempt = { id: furtherHoldId(admitted.requestId, 'both'), priced, plan: undefined }
-  const outcome = (result: ReserveResult | ClaimResult): ReserveOutcome | undefined =>
-    LACKS_MONEY.has(result.status) ? undefined : outcomeOf(context, admitted, attempt, result)
-  const result = reserveOnce(context, admitted, attempt)
-  return isPending(result) ? result.then(outcome) : outcome(result)
-}
-
 function outcomeOrFit(
   context: PipelineContext,
   admitted: Admitted,
@@ -151,7 +134,7 @@ async function reserveFitted(
     }
     const { priced } = bounded
     needed = priced.amount
-    const attempt = { id: furtherHoldId(admitted.requestId, `fitted${fitting}`), priced, plan: undefined }
+    const attempt = { id: derivedHoldId(admitted.requestId, `fitted${fitting}`), priced, plan: undefined }
     const result = await reserveOnce(context, admitted, attempt)
     if (!LACKS_MONEY.has(result.status)) return boundedOutcome(context, admitted, attempt, { result, bounded })
     status = result.status
@@ -352,7 +335,7 @@ function claim(
   // More than any account can have. A store would treat it as a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
   if (priced === undefined) return claim === undefined ? NOTHING_TO_CLAIM : claimKey(context, claim)
-  const amounts = unbounded && boundedAmounts(context, unbounded)
+  const amounts = unbounded && boundedAmounts(unbounded)
   const reservation: Reservation = {
     holdId: id,
     accountId: principal.accountId,

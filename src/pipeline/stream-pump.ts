@@ -18,7 +18,7 @@ import { abandonedPictures, cutUsage, estimatedUsage, innerImagesUsage } from '.
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
-import { chargesBroken, failedAttempt, failedUsage } from './usage-after-failure.ts'
+import { failedAttempt, failedUsage } from './usage-after-failure.ts'
 import { withoutSecrets } from './vendor-access.ts'
 import { type CallEnding, refusedEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
@@ -213,8 +213,7 @@ class StreamPump implements StreamReceiver {
     if (calls.refusal !== undefined || caller.isDisconnected)
       return this.#abandonedEnding(calls.refusal ?? new GatewayError('client_closed_request'))
     if (this.#sinkFault !== undefined) return { kind: 'failed', ...made, error: this.#sinkFault }
-    const isFree = isBare && !chargesBroken(this.#context, this.#reserved)
-    const came = isFree ? this.#failedUsage(failureOf(transform, end, this.#response.candidate.vendor)) : made
+    const came = isBare ? this.#failedUsage(failureOf(transform, end, this.#response.candidate.vendor)) : made
     return { kind: 'failed', ...came, error: cutError(end, calls) }
   }
 
@@ -223,7 +222,7 @@ class StreamPump implements StreamReceiver {
     const { candidate, reasonsUnseen, call } = this.#response
     const billed = withBillOf(failure, call.transform)
     const attempt = failedAttempt(this.#reserved, candidate, billed, { reasonsUnseen, isMaking: false })
-    return failedUsage(this.#context, this.#reserved, attempt)
+    return failedUsage(attempt)
   }
 
   #abandonedEnding(error: GatewayError): CallEnding {

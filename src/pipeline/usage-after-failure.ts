@@ -43,28 +43,16 @@ export function told<Asked extends Candidate>(
   return { ...attempt, isTold: true }
 }
 
-/** Whether a caller is charged for answers that a vendor broke off. */
-export function chargesBroken({ chargeBrokenAnswers }: PipelineContext, { hold }: Reserved): boolean {
-  return chargeBrokenAnswers && hold !== undefined
-}
-
 /** Usage of a failed call: the charged part, and the part that only the operator sees. */
 type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilled' | 'unreportedUsage'>
 
-/** Returns the usage to charge if no vendor answered: none, unless the host charges for the usage that the last vendor may bill. */
-export function failedUsage(context: PipelineContext, call: Reserved, last: FailedAttempt | undefined): FailedUsage {
+/** Returns the usage of a call that no vendor answered. It is not charged, and the operator sees what the vendor may bill. */
+export function failedUsage(last: FailedAttempt | undefined): FailedUsage {
   if (last === undefined || last.isTold === true) return NOTHING_CHARGED
   const { failure, unreported: unreportedUsage } = last
-  const { billedUsage, isBillCounted: isEstimated = false, isPartDone, answerBytes, refusedBytes, outcome } = failure
-  // A call that the gateway ended because it closes is not a fault of the vendor.
-  const isCharged = chargesBroken(context, call) && outcome !== 'ignored'
-  if (billedUsage === undefined && isCharged && ((answerBytes ?? refusedBytes) !== undefined || mayStillRun(failure)))
-    return { usage: undefined, estimatedUsage: unreportedUsage }
-  // If parts were answered, the parts that were sent and not answered are not charged.
+  const { billedUsage, isBillCounted: isEstimated = false } = failure
   if (billedUsage === undefined) return { ...NOTHING_CHARGED, unreportedUsage }
-  return (isPartDone === true ? context.chargePartialBatches : isCharged)
-    ? { ...(isEstimated ? estimate(billedUsage) : { usage: billedUsage, estimatedUsage: undefined }), unreportedUsage }
-    : { ...NOTHING_CHARGED, unbilled: { usage: billedUsage, isEstimated }, unreportedUsage }
+  return { ...NOTHING_CHARGED, unbilled: { usage: billedUsage, isEstimated }, unreportedUsage }
 }
 
 function estimate(usage: Usage): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
@@ -87,12 +75,12 @@ export function abandonedUsage(
   last: FailedAttempt | undefined,
   { reasonsUnseen, isMaking }: { readonly reasonsUnseen: boolean; readonly isMaking: boolean },
 ): FailedUsage {
-  if (last === undefined || last.isTold === true) return failedUsage(context, call, last)
+  if (last === undefined || last.isTold === true) return failedUsage(last)
   const { mayHaveBegun, billedUsage, isBillCounted, outcome, isPartDone } = last.failure
   // Some parts were answered, and the others were stopped before they were sent.
   if (!mayHaveBegun && outcome === 'ignored' && isPartDone === true)
     return { usage: billedUsage, estimatedUsage: undefined }
-  if (!mayHaveBegun || outcome !== 'ignored') return failedUsage(context, call, last)
+  if (!mayHaveBegun || outcome !== 'ignored') return failedUsage(last)
   const nowMs = context.clock.now()
   const unwaitedMs = isMaking ? Math.max(0, WHOLE_ANSWER_WAIT_MS - call.calls.readOnMs(nowMs)) : 0
   const stoppedAfterMs = nowMs - call.startedAtMs + unwaitedMs

@@ -316,13 +316,13 @@ export function assertAmount(amount: bigint): void {
 }
 
 /**
- * A store returns the same outcome for the same hold id, so a request that reserves again uses another id: `fitted` to the
- * balance, or for `both` answers if a retry is possible.
+ * A store returns the same outcome for the same hold id, so a request that reserves again uses another id. Lines of earlier
+ * versions also have ids with `both`.
  */
 const FURTHER_HOLD = /_(?:fitted\d*|both)$/
 
 /** Returns the id of another hold of a request. */
-export function furtherHoldId(requestId: string, purpose: `fitted${number | ''}` | 'both'): string {
+export function derivedHoldId(requestId: string, purpose: `fitted${number | ''}`): string {
   return `${requestId}_${purpose}`
 }
 

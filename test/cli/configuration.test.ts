@@ -111,7 +111,7 @@ describe('the configuration file', () => {
     console: true,
     gateway: {
       bodyLimitBytes: 1024,
-      chargeBrokenAnswers: true,
+      showPrices: true,
       unknownInputTokens: { document: 50_000, models: { 'our-chat': { image: 900 } } },
       routing: { retryAfterTimeout: true },
       cache: { rules: [{ endpoints: ['chat'], models: ['our-*'], sampling: 'any', ttlMs: 1000 }], callers: 'may-ask' },

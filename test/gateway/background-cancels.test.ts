@@ -86,7 +86,6 @@ describe('an answer in the background that its owner cancels', () => {
 
   test.each([
     ['gives what is no answer', {}],
-    ['gives what is no answer and the host charges for that', { chargeBrokenAnswers: true }],
     ['answers what a hook withholds without a charge', { hooks: [withholding] }],
   ])('is charged by another process without an event if the vendor then %s', async (_name, options) => {
     const store = memoryStore()

@@ -209,37 +209,6 @@ describe.each([
     expect(seen[1]).toEqual({ vendor: 'openai', model: 'chat-relayed', inputTokens: 7, isStream: 'stream' in form })
     expect(seen[1]).toEqual(seen[0])
   })
-
-  test('screens a stale answer, too', async () => {
-    const clock = fakeClock()
-    let isUp = true
-    const script: Script = (response, body) => {
-      if (isUp) telling(response, body)
-      else response.writeHead(503).end()
-    }
-    const cache = { ttlMs: 1_000, staleIfErrorMs: 60_000 }
-    const hooked = await start([redact([pii.email], { on: ['answer'] })], { clock, cache, script })
-    await ask(hooked, 'hi', form)
-    isUp = false
-    clock.advance(10_000)
-    const stale = await ask(hooked, 'hi', form)
-
-    expect([stale.status, stale.cache, stale.said]).toEqual([200, 'stale', 'write to [EMAIL] soon'])
-  })
-
-  test('returns the failure of the vendor if a stale answer is denied', async () => {
-    const clock = fakeClock()
-    const store = memoryCache()
-    const cache = { store, ttlMs: 1_000, staleIfErrorMs: 60_000 }
-    await ask(await start([], { clock, cache }), 'hi', form)
-    clock.advance(10_000)
-    const script: Script = (response) => void response.writeHead(503).end()
-    const after = await start([denying({ as: 'error' })], { clock, cache, script })
-    const stale = await ask(after, 'hi', form)
-
-    expect([stale.status, stale.response.headers.get('x-signalbox-error-code')]).toEqual([503, 'upstream_unavailable'])
-    expect((await after.account()).held).toBe(0n)
-  })
 })
 
 test.each([

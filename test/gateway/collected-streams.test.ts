@@ -136,7 +136,7 @@ describe('a whole answer of a model that only streams', () => {
 
   test('estimates a broken answer by its text, not by the events around it', async () => {
     for (const kind of ['end-early', 'reset-mid-stream', 'error-event'] as const) {
-      await start({ chargeBrokenAnswers: true })
+      await start()
       started.sandbox.fault({ kind, events: 6, times: Infinity })
       const response = await started.post(
         CHAT,
@@ -144,10 +144,9 @@ describe('a whole answer of a model that only streams', () => {
       )
       await response.text()
       const told = started.events.filter((event) => event.type === 'unbilled-usage')
-      const { usage } = await started.ended(response)
 
-      for (const tokens of [usage?.outputTokens, ...told.map((event) => event.usage.outputTokens)])
-        expect(tokens ?? 0, kind).toBeLessThan(12)
+      expect(told, kind).not.toEqual([])
+      for (const { usage } of told) expect(usage.outputTokens ?? 0, kind).toBeLessThan(12)
       await started.close()
     }
   })

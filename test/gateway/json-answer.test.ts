@@ -251,7 +251,7 @@ describe('headers of an answer hook', () => {
 })
 
 test.each<[object, RegExp]>([
-  [{ repair: 'twice' }, /repair must be none, syntax or retry/],
+  [{ repair: 'retry' }, /repair must be none or syntax/],
   [{ invalid: 'drop' }, /invalid must be mark or error/],
   [{ repairs: 'none' }, /repairs is unknown; did you mean repair/],
 ])('refuses %j', (options, message) => {

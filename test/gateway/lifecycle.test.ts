@@ -266,7 +266,7 @@ describe('createGateway refuses', () => {
         [{ plans: { free: null } }, 'plans.free must be an object'],
         [{ plans: 5 }, 'plans must be an object of plans by name'],
         [{ allowPrivateUrls: 'false' }, 'allowPrivateUrls must be true or false'],
-        [{ chargeBrokenAnswers: 0 }, 'chargeBrokenAnswers must be true or false'],
+        [{ showPrices: 0 }, 'showPrices must be true or false'],
         [{ routing: { retryAfterTimeout: 'no' } }, 'routing.retryAfterTimeout must be true or false'],
         [{ keys: [{ key: 'k', account: 'a', namesEndUsers: '0' }] }, 'keys[0].namesEndUsers must be true or false'],
         [{ store: 'sqlite:signalbox.db' }, 'store must be an object with the method start, such as sqliteStore('],

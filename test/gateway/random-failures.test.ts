@@ -43,7 +43,6 @@ const history = fc.record({
   keys: fc.array(fc.integer({ min: 1, max: 2 }), { minLength: 1, maxLength: 2 }),
   hasFallback: fc.boolean(),
   retryAfterTimeout: fc.boolean(),
-  chargeBrokenAnswers: fc.boolean(),
   disconnect: fc.constantFrom(undefined, 'cancel' as const, 'drain' as const),
   /** Delay of a credential, or `undefined` for static keys. */
   credentialMs: fc.constantFrom(undefined, undefined, 0, 30, 800),
@@ -62,7 +61,7 @@ const history = fc.record({
 type History = typeof history extends fc.Arbitrary<infer Made> ? Made : never
 
 function start(
-  { keys, hasFallback, retryAfterTimeout, chargeBrokenAnswers, disconnect, credentialMs }: History,
+  { keys, hasFallback, retryAfterTimeout, disconnect, credentialMs }: History,
   {
     clock,
     transport,
@@ -96,7 +95,6 @@ function start(
     routing: { retryAfterTimeout },
     timeouts: { firstByteMs: 5_000, idleMs: 4_000, totalMs: 20_000 },
     drainMs: 8_000,
-    chargeBrokenAnswers,
     disconnect,
     clock,
     transport,

@@ -141,7 +141,7 @@ describe("the vendor's own refusals", () => {
     'are billed by nobody, and so told to nobody: %s',
     async (fault) => {
       await started.close()
-      started = await startSpeech({ chargeBrokenAnswers: true })
+      started = await startSpeech()
       const answer = await started.post(SPEECH, speech(`[[fault:${fault}]] Hello.`))
       await answer.text()
 
@@ -156,7 +156,7 @@ describe("the vendor's own refusals", () => {
     ['an error that came in place of sound', 'error-event=0', 30],
   ])('reports %s and never charges it', async (_what, fault, characters) => {
     await started.close()
-    started = await startSpeech({ chargeBrokenAnswers: true })
+    started = await startSpeech()
     const answer = await started.post(SPEECH, speech(`[[fault:${fault}]] Hello.`))
     await answer.text()
 
@@ -171,7 +171,7 @@ describe("the vendor's own refusals", () => {
     const refusing = await speechVendor([answersJson(200, { code: 'DataInspectionFailed', message: 'No.' })])
     const vendors = [dashscope({ apiKey: 'k', baseURL: refusing.origin })]
     await started.close()
-    started = await startSpeech({ vendors, models: [], chargeBrokenAnswers: true })
+    started = await startSpeech({ vendors, models: [] })
     const answer = await started.post(SPEECH, speech('Hello.'))
     await answer.text()
 
@@ -184,7 +184,7 @@ describe("the vendor's own refusals", () => {
   test('a vendor that is not reached bills nothing', async () => {
     await started.close()
     const vendors = [dashscope({ apiKey: 'k', baseURL: 'http://127.0.0.1:9' })]
-    started = await startSpeech({ vendors, models: [], chargeBrokenAnswers: true })
+    started = await startSpeech({ vendors, models: [] })
     const answer = await started.post(SPEECH, speech('Hello.'))
     await answer.text()
 

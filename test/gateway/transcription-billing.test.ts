@@ -309,17 +309,6 @@ describe('a transcript that the vendor cut off', () => {
     )
   })
 
-  test('is charged once, without an event, if broken answers are charged', async () => {
-    await startCut({ chargeBrokenAnswers: true })
-    const { status, cost, usage } = await charged({ model: 'gmn-2.5-flash' })
-
-    expect(status).toBe(400)
-    expect(usage).toMatchObject(BILLED)
-    expect(cost).toBeGreaterThan(0n)
-    expect(unbilled()).toEqual([])
-    expect(vendor?.received).toHaveLength(1)
-  })
-
   test('is asked for at a fallback that writes more', async () => {
     await startCut({ models: [{ ...LISTENER, fallbacks: ['whisper-1'] }] })
     const { body, cost } = await charged({ model: 'heard' })

@@ -1,11 +1,11 @@
 import { Validator } from '@cfworker/json-schema'
 import { jsonrepair } from 'jsonrepair'
 import { describe, expect, test } from 'vitest'
-import { JsonCheck, type JsonTools } from '../../src/hooks/json-answer.ts'
+import { JsonCheck, type JsonTools, optionalPackage } from '../../src/hooks/json-answer.ts'
 import { hostileSchemas } from '../support/hostile-schemas.ts'
 
 const TOOLS: JsonTools = {
-  faults: (schema, value) => new Validator(schema, '2020-12').validate(value).errors.map(({ error }) => error),
+  matches: (schema, value) => new Validator(schema, '2020-12').validate(value).valid,
   repaired: jsonrepair,
 }
 
@@ -37,6 +37,14 @@ const BROKEN: readonly (readonly [name: string, text: string])[] = [
   ['lines of values', '{"a":1}\n'.repeat(30_000)],
 ]
 
+test('names the missing package of the hook and the installation command', async () => {
+  const command = 'npm install @cfworker/json-schema jsonrepair'
+
+  await expect(optionalPackage('signalbox-absent-package')).rejects.toThrow(
+    `jsonAnswer: needs the package signalbox-absent-package; install it next to signalbox (${command})`,
+  )
+})
+
 describe('repairing', () => {
   test.each(BROKEN)('takes bounded time for %s', (_name, text) => {
     const { state } = timed(() => new JsonCheck(TOOLS).of(text, { type: 'string' }, true))
@@ -48,11 +56,7 @@ describe('repairing', () => {
   const endless = BROKEN[0]![1].repeat(8)
 
   test('reports text as invalid JSON if its repair takes too long', () => {
-    expect(new JsonCheck(TOOLS).of(endless, {}, true)).toEqual({
-      state: 'invalid',
-      text: undefined,
-      fault: 'it is not JSON',
-    })
+    expect(new JsonCheck(TOOLS).of(endless, {}, true)).toEqual({ state: 'invalid', text: undefined })
   })
 
   test('repairs a long text with a few faults', () => {

@@ -7,7 +7,7 @@ import { run } from './run.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-const PEERS = ['@modelcontextprotocol/server@2', '@opentelemetry/api@1']
+const PEERS = ['@cfworker/json-schema@4', '@modelcontextprotocol/server@2', '@opentelemetry/api@1', 'jsonrepair@3']
 
 /** Package that the tests of this folder examine. */
 interface Packed {

@@ -21,7 +21,6 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
-  withTurns,
 } from '../texts.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { addWebUrls, isWebUrl } from '../web-urls.ts'
@@ -235,8 +234,6 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
     const { json_schema: named } = format as { readonly json_schema?: unknown }
     return isJsonObject(named) ? named['schema'] : undefined
   },
-  continued: (body, answer, reply) =>
-    body['n'] === undefined || body['n'] === null || body['n'] === 1 ? withTurns(body, answer, reply) : undefined,
   answer: {
     whole: (answer) => [...choicesOf(answer).flatMap(choiceTexts), ...sourceTexts(answer)],
     replaced: withoutProbabilities,

@@ -24,7 +24,6 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
-  withTurns,
 } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
 import { chatMessages } from './chat-request-from-messages.ts'
@@ -342,7 +341,6 @@ export const messagesTexts: EndpointTexts<MessagesRequest> = {
     const format = output?.['format']
     return isJsonObject(format) && format['type'] === 'json_schema' ? format['schema'] : undefined
   },
-  continued: withTurns,
   answer: {
     whole: ({ content }) =>
       Array.isArray(content) ? content.flatMap((block, at) => blockTexts(block, ['content', at], at)) : [],

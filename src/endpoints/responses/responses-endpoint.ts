@@ -20,7 +20,6 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
-  turnsOf,
 } from '../texts.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { addWebUrls, isWebUrl } from '../web-urls.ts'
@@ -202,9 +201,6 @@ const REQUEST_PLACES: RequestPlaces = {
 export const responsesTexts: EndpointTexts<ResponsesRequest> = {
   request: (request) => requestTexts(request, REQUEST_PLACES),
   jsonSchema: ({ text }) => (text?.format?.type === 'json_schema' ? text.format['schema'] : undefined),
-  continued(body, answer, reply) {
-    return { ...body, input: [...inputItems(body), ...turnsOf(answer, reply)] }
-  },
   answer: {
     whole: ({ output }) => outputTexts(output, ['output']),
     replaced: withoutOtherForms,

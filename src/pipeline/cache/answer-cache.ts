@@ -46,8 +46,6 @@ export interface CacheSettings {
   readonly partition: CachePartition
   readonly ttlMs: number
   readonly maxTtlMs: number
-  /** Time after that in which a stale answer may be sent if no vendor answers, in milliseconds; 0 for never. */
-  readonly staleIfErrorMs: number
   /** Whether concurrent equal requests cause only one call to a vendor. */
   readonly collapse: boolean
   /** Returns a fingerprint of an endpoint's hooks that change requests or the calls to a vendor. */
@@ -67,12 +65,10 @@ export interface CacheWish {
 
 /** Statistics of the cache in this process. */
 export interface CacheStats {
-  /** Number of fresh answers. */
+  /** Number of answers from the cache. */
   hits: number
   /** Number of requests without an entry. */
   misses: number
-  /** Number of stale answers sent because no vendor answered. */
-  stale: number
   /** Number of stored answers. */
   writes: number
   /** Number of writes that the store rejected. */
@@ -85,7 +81,7 @@ const LONGEST_PARTITION = 200
 /** The response cache as the pipeline uses it. */
 export class AnswerCache {
   readonly settings: CacheSettings
-  readonly stats: CacheStats = { hits: 0, misses: 0, stale: 0, writes: 0, failedWrites: 0 }
+  readonly stats: CacheStats = { hits: 0, misses: 0, writes: 0, failedWrites: 0 }
   readonly #flights = new Map<string, Flight>()
 
   constructor(settings: CacheSettings) {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 /** Result of a request at the cache. */
-export type CacheStatus = 'hit' | 'miss' | 'refresh' | 'stale' | 'bypass'
+export type CacheStatus = 'hit' | 'miss' | 'refresh' | 'bypass'
 
 /** Maximum size of a cached answer, in bytes before compression. */
 export const MAX_ENTRY_BYTES = 1024 * 1024
@@ -25,8 +25,6 @@ export class CachePlan {
   model = ''
   /** Settles when the waiting requests have the answer; `undefined` if none wait any more. */
   kept: PromiseLike<void> | undefined = undefined
-  /** Stale answer to use if no vendor answers. */
-  stale: Uint8Array | undefined = undefined
   /** Whole answer before hooks, or `undefined` if no hook has read it. */
   unscreened: UnscreenedAnswer | undefined = undefined
   /** Stream before hooks, or `undefined` if no hook reads it. */

@@ -66,7 +66,7 @@ export async function serveHit(
     const { error } = screened
     const ending = { ...COMPLETED, kind: 'failed', error } as const
     await settle(context, outcome, { ending, candidate: undefined, status: error.status, answer: undefined, own })
-    emitHit(context, outcome, answer, false)
+    emitHit(context, outcome, answer)
     throw error
   }
   const shown = { answer, chunks: screened?.chunks ?? chunks }
@@ -75,42 +75,16 @@ export async function serveHit(
   const input = { ending: COMPLETED, candidate: undefined, status: 200, answer: kept, own, firstByteMs }
   const settling = settle(context, outcome, input)
   const { costNanoDollars = 0n } = isPending(settling) ? await settling : settling
-  emitHit(context, outcome, answer, false)
+  emitHit(context, outcome, answer)
   send(context, outcome, shown, costNanoDollars)
   return true
 }
 
 /** Answer with the bytes that its caller gets. */
-export interface ShownAnswer {
+interface SentAnswer {
   readonly answer: CachedAnswer
   readonly chunks: readonly Buffer[]
 }
-
-/** Returns the stale answer for a failed call, or `undefined` if there is none, a hook withholds it, or it does not apply. */
-export async function staleFor(
-  context: PipelineContext,
-  reserved: Reserved,
-  code: string,
-): Promise<ShownAnswer | undefined> {
-  const entry = reserved.cachePlan?.stale
-  if (entry === undefined || !NO_VENDOR_ANSWERED.has(code)) return undefined
-  const answer = decodeAnswer(entry)
-  const chunks = answer && (await answerChunks(answer, undefined))
-  if (answer === undefined || chunks === undefined) return undefined
-  if (context.hooks === undefined) return { answer, chunks }
-  const screened = await screenCached(context, reserved, answer, chunks)
-  return 'error' in screened ? undefined : { answer, chunks: screened.chunks }
-}
-
-/** Sends the stale answer free of charge. The call has been settled as a failure. */
-export function serveStale(context: PipelineContext, reserved: Reserved, shown: ShownAnswer): void {
-  reserved.cachePlan!.status = 'stale'
-  if (context.cache !== undefined) context.cache.stats.stale += 1
-  emitHit(context, reserved, shown.answer, true)
-  send(context, reserved, shown, 0n)
-}
-
-const NO_VENDOR_ANSWERED: ReadonlySet<string> = new Set(['upstream_unavailable', 'upstream_timeout'])
 
 async function pricedOrReleased(
   context: PipelineContext,
@@ -161,12 +135,12 @@ async function answerChunks(
   }
 }
 
-function storedAnswer({ answer: { contentType, isStream }, chunks }: ShownAnswer): StoredAnswer {
+function storedAnswer({ answer: { contentType, isStream }, chunks }: SentAnswer): StoredAnswer {
   const headers = ['content-type', contentType, ...(isStream ? ['cache-control', 'no-cache, no-transform'] : [])]
   return { status: 200, headers, body: Buffer.concat(chunks) }
 }
 
-function emitHit(context: PipelineContext, reserved: Reserved, answer: CachedAnswer, isStale: boolean): void {
+function emitHit(context: PipelineContext, reserved: Reserved, answer: CachedAnswer): void {
   const { requestId, endpoint, principal, chain, body } = reserved
   const { accountId, keyId } = principal
   emit(context, {
@@ -177,14 +151,13 @@ function emitHit(context: PipelineContext, reserved: Reserved, answer: CachedAns
     keyId,
     model: chain[0]?.id ?? body.model,
     ageMs: context.clock.now() - answer.storedAtMs,
-    isStale,
   })
 }
 
 function send(
   context: PipelineContext,
   reserved: Reserved,
-  { answer, chunks }: ShownAnswer,
+  { answer, chunks }: SentAnswer,
   costNanoDollars: bigint,
 ): void {
   const ageSeconds = Math.max(0, Math.floor((context.clock.now() - answer.storedAtMs) / 1000))

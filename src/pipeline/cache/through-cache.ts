@@ -88,7 +88,6 @@ async function lookUp(
   const entry = isPending(reading) ? await reading : reading
   const answer = entry && decodeAnswer(entry)
   if (answer !== undefined && isFresh(answer, context.clock.now())) return answer
-  if (answer !== undefined) plan.stale = entry
   if (isOnly) throw new GatewayError('cache_miss')
   cache.stats.misses += 1
   if (!cache.settings.collapse || admitted.isStream) return 'proceed'

@@ -7,7 +7,7 @@ import { isPending } from '../../core/maybe-promise.ts'
 import { type AnswerObject, type TextPart, withTexts } from '../../endpoints/texts.ts'
 import type { HookOutcome } from '../../hooks/call-hook.ts'
 import type { AnswerResult } from '../../hooks/hook.ts'
-import { type CompiledHook, SECOND_TRY, type SecondTry, type SecondTryResult } from '../../hooks/hook-table.ts'
+import type { CompiledHook } from '../../hooks/hook-table.ts'
 import { MAX_HELD_CHARACTERS } from '../../hooks/text-events.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import type { Reserved } from '../call-record.ts'
@@ -16,7 +16,6 @@ import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse 
 import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
 import { checkedHeaders, denialOf } from './request-hooks.ts'
 import { screenStream } from './screened-stream.ts'
-import { askAgain } from './second-try.ts'
 import { type AnswerScreen, callAnswer, callWindow, type Screening, screeningOf } from './shown-answer.ts'
 
 /**
@@ -42,20 +41,13 @@ async function screenWhole(
   reserved: Reserved,
   response: JsonResponse,
   screening: ScreeningOfSchema,
-  isSecond = false,
 ): Promise<JsonResponse | FailedResponse> {
   const { candidate, ending, body, dropped } = response
-  const { cachePlan, answerHeaders } = reserved
+  const { cachePlan } = reserved
   if (cachePlan?.key !== undefined)
     cachePlan.unscreened = { chunks: body.chunks, dropped, isRefusal: body.isRefusal === true }
-  const screen = { context, reserved, candidate, usage: ending.usage, jsonSchema: screening.jsonSchema, isSecond }
-  const again = isSecond ? undefined : (second: SecondTry) => askAgain(context, reserved, response, second)
-  const { answer, error, isCharged, second } = await screenedWhole(screen, screening, body.chunks, again)
-  if (second !== undefined) {
-    reserved.resetHeaders(answerHeaders)
-    return screenWhole(context, reserved, second, screening, true)
-  }
-  if (!isCharged && reserved.earlier !== undefined) reserved.follows({ ...reserved.earlier, isCharged: false })
+  const screen = { context, reserved, candidate, usage: ending.usage, jsonSchema: screening.jsonSchema }
+  const { answer, error, isCharged } = await screenedWhole(screen, screening, body.chunks)
   if (error !== undefined) return failedAnswer(response, error, isCharged)
   if (answer === undefined) return isCharged ? response : { ...response, ending: uncharged(ending) }
   const chunks = [Buffer.from(writtenAnswer(reserved, answer))]
@@ -75,23 +67,17 @@ export interface ScreenedWhole {
   /** Error that replaces the answer, or `undefined` without one. */
   readonly error: GatewayError | undefined
   readonly isCharged: boolean
-  /** Second answer of a vendor, which hooks have not seen, or `undefined` if there is none. */
-  readonly second?: JsonResponse
 }
 
 const NO_MEMBERS: ExactMembers = new Map()
 
 const UNCHANGED_ANSWER: ScreenedWhole = { answer: undefined, error: undefined, isCharged: true }
 
-/**
- * Runs the hooks on a whole answer, one after the other.
- * @param again Retries the answer for a hook that may request it. If omitted, there is no retry.
- */
+/** Runs the hooks on a whole answer, one after the other. */
 export async function screenedWhole(
   screen: AnswerScreen,
   { hooks, reader }: Screening,
   chunks: readonly Uint8Array[],
-  again?: (second: SecondTry) => Promise<JsonResponse | undefined>,
 ): Promise<ScreenedWhole> {
   const text = Buffer.from(joinChunks(chunks)).toString('utf8')
   const parsed = isText(screen.reserved)
@@ -106,9 +92,6 @@ export async function screenedWhole(
     if (isLarge) await endOfTurn()
     const parts = reader.whole(answer)
     const outcome = isWithinBound(parts) ? await asked(screen, hook, answer, parts) : TOO_LARGE
-    const wanted = again === undefined ? undefined : secondTryOf(hook, outcome)
-    const second = wanted && (await again?.(wanted))
-    if (second !== undefined) return { ...UNCHANGED_ANSWER, second }
     const decision = decided(screen, hook, { answer, parts }, outcome)
     if (decision === undefined) continue
     if (decision.kind === 'texts') {
@@ -172,11 +155,6 @@ async function asked(
   return hook.hook.answer === undefined
     ? await windowsOf(screen, hook, parts)
     : await callAnswer(screen, hook, { body: answer, parts })
-}
-
-/** Returns the retry that a hook requests, or `undefined` if it requests none or may not retry. */
-function secondTryOf(hook: CompiledHook, outcome: HookOutcome<SecondTryResult | undefined>): SecondTry | undefined {
-  return hook.asksAgain && outcome.kind === 'result' ? outcome.result?.[SECOND_TRY] : undefined
 }
 
 function decided(

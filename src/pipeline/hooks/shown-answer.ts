@@ -2,8 +2,8 @@ import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { AnswerObject, AnswerTexts, TextPart } from '../../endpoints/texts.ts'
 import { callHook, HookDeadline, type HookOutcome } from '../../hooks/call-hook.ts'
-import type { AnswerFacts, AnswerResult, TextVerdict, TextWindow } from '../../hooks/hook.ts'
-import { type CompiledHook, SECOND_TRY, type SecondTryAnswer } from '../../hooks/hook-table.ts'
+import type { AnswerFacts, AnswerResult, HookAnswer, TextVerdict, TextWindow } from '../../hooks/hook.ts'
+import type { CompiledHook } from '../../hooks/hook-table.ts'
 import type { WindowText } from '../../hooks/window-stage.ts'
 import type { Parsed, Reserved } from '../call-record.ts'
 import type { PipelineContext } from '../pipeline-context.ts'
@@ -29,8 +29,6 @@ export interface AnswerScreen {
   readonly usage: Usage | undefined
   /** Schema that the answer should match. Read before the request is released. */
   readonly jsonSchema: unknown
-  /** Whether it is the retried answer. Default false. */
-  readonly isSecond?: boolean
 }
 
 /** Returns the hooks that see an answer, and the facts that they receive about its schema; `undefined` for no hooks. */
@@ -59,12 +57,12 @@ function appliesTo(hook: CompiledHook['hook'], facts: AnswerFacts): boolean {
 
 /** Calls `answer` of a hook. */
 export function callAnswer(
-  { context, reserved, candidate, usage, jsonSchema, isSecond = false }: AnswerScreen,
+  { context, reserved, candidate, usage, jsonSchema }: AnswerScreen,
   hook: CompiledHook,
   { body, parts }: { readonly body: AnswerObject | undefined; readonly parts: readonly TextPart[] },
 ): MaybePromise<HookOutcome<AnswerResult | undefined>> {
   const deadline = new HookDeadline()
-  const shown = new ShownAnswer(reserved, candidate, { body, parts, usage, jsonSchema, isSecond }, deadline)
+  const shown = new HookAnswerView(reserved, candidate, { body, parts, usage, jsonSchema }, deadline)
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.answer?.(shown))
 }
 
@@ -79,8 +77,7 @@ export function callWindow(
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.text?.check(shown))
 }
 
-class ShownAnswer extends CallHookFacts implements SecondTryAnswer {
-  readonly [SECOND_TRY]: boolean
+class HookAnswerView extends CallHookFacts implements HookAnswer {
   readonly vendor: string
   readonly usage: Usage | undefined
   readonly isStream: boolean
@@ -96,12 +93,10 @@ class ShownAnswer extends CallHookFacts implements SecondTryAnswer {
       readonly parts: readonly TextPart[]
       readonly usage: Usage | undefined
       readonly jsonSchema: unknown
-      readonly isSecond: boolean
     },
     deadline: HookDeadline,
   ) {
     super(reserved, model.id, deadline)
-    this[SECOND_TRY] = answer.isSecond
     this.vendor = vendor.id
     this.usage = answer.usage
     this.isStream = answer.body === undefined

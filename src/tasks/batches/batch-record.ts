@@ -6,7 +6,7 @@ import {
   FREE_MONEY_DIVISOR,
   MIN_CHOSEN_TOKENS,
   outputFit,
-  partOf,
+  SHARE_DIVISOR,
   type UnboundedRequest,
 } from '../../pipeline/output-bound.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
@@ -194,13 +194,13 @@ export function addCosts(one: BoundCosts, other: BoundCosts): BoundCosts {
 
 /**
  * Chooses one output limit for a batch by the rules of a single call: the longest answers if they cost at most 2 % of the free
- * money, else the usual limit if it costs at most `share` of that money, else what `share` of it pays for. The shortest answers
+ * money, else the usual limit if it costs at most half of that money, else what half of it pays for. The shortest answers
  * may cost more than the free money; then the hold is rejected.
  */
-export function chooseBatchBound(costs: BoundCosts, freeMoney: bigint | undefined, share: number): BatchBound {
+export function chooseBatchBound(costs: BoundCosts, freeMoney: bigint | undefined): BatchBound {
   const { shortest, usual, longest } = costs
   if (freeMoney === undefined || longest * FREE_MONEY_DIVISOR <= freeMoney) return 'longest'
-  const budget = partOf(freeMoney, share)
+  const budget = freeMoney / SHARE_DIVISOR
   if (usual <= budget) return USUAL
   return shortest >= budget ? 0 : Number(((budget - shortest) * BigInt(USUAL)) / (usual - shortest))
 }

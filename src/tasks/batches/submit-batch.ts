@@ -226,7 +226,7 @@ async function batchBound(
   { costs, prices }: RequestChecks,
 ): Promise<BatchBound> {
   if (prices === undefined) return 'longest'
-  return chooseBatchBound(costs, await freeMoneyOf(context, principal), context.outputBounds.balanceSharePerCall)
+  return chooseBatchBound(costs, await freeMoneyOf(context, principal))
 }
 
 /** Batch before its acceptance. With faults, it has failed. */

@@ -118,7 +118,6 @@ export async function startPolicyGateway(
   origin: string,
   policy: ExitPolicy,
   keys: readonly { readonly key: string; readonly account: string }[],
-  options: Partial<GatewayOptions>,
 ): Promise<PolicyGateway> {
   const waiting = new Map<string, (ended: Ended) => void>()
   const told = new Map<string, Told>()
@@ -142,7 +141,6 @@ export async function startPolicyGateway(
       const { amount, calls } = toldOf(accountId)
       told.set(accountId, { amount: amount + costOf(model, usage, fieldsTold(model, usage)), calls: calls + 1 })
     },
-    ...options,
     ...(policy === undefined ? {} : { disconnect: policy }),
   })
   for (const { account } of keys) await started.gateway.accounts.credit(account, '1000')

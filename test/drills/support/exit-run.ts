@@ -1,4 +1,3 @@
-import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { startBillingVendor } from './billing-vendor.ts'
 import { ask, isKeyed, postExit, submitExit } from './exit-calls.ts'
 import { formOf } from './exit-forms.ts'
@@ -35,7 +34,7 @@ interface Outcome {
   readonly isCacheHit: boolean
 }
 
-export async function startExits(plans: readonly ExitPlan[], options: Partial<GatewayOptions> = {}): Promise<ExitRun> {
+export async function startExits(plans: readonly ExitPlan[]): Promise<ExitRun> {
   const vendor = await startBillingVendor(plans)
   const accounts = Math.ceil(plans.length / CALLS_PER_ACCOUNT / AT_ONCE) * AT_ONCE
   const callers = Array.from({ length: accounts }, (_, index) => ({
@@ -44,7 +43,7 @@ export async function startExits(plans: readonly ExitPlan[], options: Partial<Ga
   }))
   const gateways = new Map<ExitPolicy, PolicyGateway>()
   for (const policy of ['cancel', 'drain', undefined] as const)
-    gateways.set(policy, await startPolicyGateway(vendor.origin, policy, callers, options))
+    gateways.set(policy, await startPolicyGateway(vendor.origin, policy, callers))
   const requestIds = new Map<ExitPlan, string[]>()
 
   const poorCaller = async (plan: ExitPlan): Promise<Caller> => {
@@ -82,8 +81,7 @@ export async function startExits(plans: readonly ExitPlan[], options: Partial<Ga
     }
     const { requestId, costNanoDollars: charged } = await end
     const counts = read['request_counts'] as { readonly completed: number; readonly failed: number } | undefined
-    const paidErrors = options.chargeBrokenAnswers === true ? (counts?.failed ?? 0) : 0
-    const paidCalls = counts === undefined ? Number(charged > 0n) : counts.completed + paidErrors
+    const paidCalls = counts === undefined ? Number(charged > 0n) : counts.completed
     return { requestId, charged, isCacheHit: false, paidCalls }
   }
 

@@ -52,26 +52,24 @@ export interface LossTable {
   readonly accounts: readonly AccountLoss[]
 }
 
-/** Loss of the calls of one account: in total, and billed but not charged. */
+/** Loss of the calls of one account. */
 interface AccountLoss {
   readonly account: string
   readonly lost: bigint
-  readonly unpaid: bigint
   readonly dearestCall: bigint
 }
 
 export function lossTable(results: readonly ExitResult[]): LossTable {
   const rows = new Map<string, Row>()
-  const accounts = new Map<string, { lost: bigint; unpaid: bigint; dearestCall: bigint }>()
+  const accounts = new Map<string, { lost: bigint; dearestCall: bigint }>()
   for (const result of results) {
     const { kind, form, isStream, policy } = result.plan
     const left = kind.startsWith('caller leaves') ? `, ${policy ?? 'default'}` : ''
     add(rows, `${kind}: ${form}, ${isStream ? 'streamed' : 'whole'}${left}`, result)
     add(rows, kind, result)
     add(rows, 'all', result)
-    const account = accounts.get(result.account) ?? { lost: 0n, unpaid: 0n, dearestCall: 0n }
+    const account = accounts.get(result.account) ?? { lost: 0n, dearestCall: 0n }
     account.lost += lossOf(result)
-    account.unpaid += result.billed - result.charged
     if (result.billed > account.dearestCall) account.dearestCall = result.billed
     accounts.set(result.account, account)
   }
