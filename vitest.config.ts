@@ -40,6 +40,7 @@ const SERVERS = [
   'test/cli/real-servers.test.ts',
   'test/client/browser.test.ts',
   'test/clients/langchain-responses.test.ts',
+  'test/clients/langchain.test.ts',
   'test/clients/llamaindex.test.ts',
   'test/clients/openai-agents.test.ts',
   'test/console/changes.test.ts',
@@ -96,7 +97,6 @@ const DRILLS = [
   'test/clients/anthropic-threads.test.ts',
   'test/clients/compressed-streams.test.ts',
   'test/clients/every-adapter.test.ts',
-  'test/clients/langchain.test.ts',
   'test/clients/openai-chat.test.ts',
   'test/clients/openai-conversations.test.ts',
   'test/clients/openai-embeddings.test.ts',
@@ -309,8 +309,13 @@ export const PROJECTS = [
   // Packs what has been built, once, and only when these tests run.
   { name: 'package', include: PACKAGE, isolate: false, globalSetup: 'test/package/packed.setup.ts' },
   { name: 'docs', include: DOCS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },
-  // Lends servers to the tests that ask for one; starts nothing by itself.
-  { name: 'servers', include: SERVERS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },
+  // Lends servers to the tests that ask for one; starts nothing by itself. Installs the frameworks of test/clients.
+  {
+    name: 'servers',
+    include: SERVERS,
+    isolate: false,
+    globalSetup: ['test/support/real-servers.setup.ts', 'test/clients/install.setup.ts'],
+  },
   { name: 'outages', include: OUTAGES },
   { name: 'drills', include: DRILLS, isolate: false },
   { name: 'memory', include: MEMORY, testTimeout: 120_000 },

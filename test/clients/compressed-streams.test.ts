@@ -1,5 +1,5 @@
 import express5 from 'express'
-import OpenAI from 'openai7'
+import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expressHandler } from '../../src/adapters/express.ts'
 import { compression, express4, type Mounted } from '../adapters/support/mounts.ts'

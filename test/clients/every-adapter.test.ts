@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import express5 from 'express'
-import OpenAI from 'openai7'
+import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expressHandler } from '../../src/adapters/express.ts'
 import { express4, MOUNTS, type Mounted } from '../adapters/support/mounts.ts'

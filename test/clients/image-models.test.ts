@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import OpenAI from 'openai7'
+import OpenAI from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import { drawPicture } from '../../src/testing/sandbox/files/draw-image.ts'
@@ -278,7 +278,7 @@ test("passes on a refusal of OpenAI in OpenAI's shape", async () => {
 })
 
 test("every image model in the types of OpenAI's SDK has a family", () => {
-  const types = readFileSync('node_modules/openai7/resources/images.d.ts', 'utf8')
+  const types = readFileSync('node_modules/openai/resources/images.d.ts', 'utf8')
   const ids = /type ImageModel = ([^;]+);/.exec(types)?.[1]?.match(/[\w.-]{5,}/g) ?? []
 
   expect(ids.length).toBeGreaterThan(3)

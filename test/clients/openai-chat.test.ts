@@ -1,5 +1,5 @@
-import type { RunnableToolFunctionWithParse } from 'openai7/lib/RunnableFunction'
-import type { ChatCompletionMessageParam } from 'openai7/resources/chat/completions'
+import type { RunnableToolFunctionWithParse } from 'openai/lib/RunnableFunction'
+import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { CHAT_MODELS, CITY_SCHEMA, FORECAST, FORECAST_SCHEMA } from './support/models.ts'

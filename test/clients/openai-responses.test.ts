@@ -1,4 +1,4 @@
-import type { ResponseInputItem } from 'openai7/resources/responses/responses'
+import type { ResponseInputItem } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { CHAT_MODELS, CITY_SCHEMA, FORECAST, FORECAST_SCHEMA } from './support/models.ts'

@@ -1,5 +1,5 @@
 import { Anthropic } from '@anthropic-ai/sdk'
-import type { ChatCompletionMessage, ChatCompletionMessageParam } from 'openai7/resources/chat/completions'
+import type { ChatCompletionMessage, ChatCompletionMessageParam } from 'openai/resources/chat/completions'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { CITY_SCHEMA } from './support/models.ts'

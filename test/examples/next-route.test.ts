@@ -1,4 +1,4 @@
-import OpenAI from 'openai7'
+import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 const KEY = 'sk-example-0123456789'

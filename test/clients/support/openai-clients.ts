@@ -1,5 +1,5 @@
+import OpenAI7, { type ClientOptions } from 'openai'
 import OpenAI6 from 'openai6'
-import OpenAI7, { type ClientOptions } from 'openai7'
 import { TEST_KEY } from '../../support/start-gateway.ts'
 
 /** OpenAI's client class; the tests call what both versions have. */

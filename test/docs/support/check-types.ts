@@ -20,7 +20,6 @@ export function typeFaults(blocks: readonly CodeBlock[]): string[] {
   options.moduleDetection = ts.ModuleDetectionKind.Force
   options.noUnusedLocals = false
   options.noUnusedParameters = false
-  options.paths = { ...options.paths, openai: ['./node_modules/openai7'] }
   const ambientFile = join(ROOT, 'docs-ambient.d.cts')
   const files = new Map<string, string>([[ambientFile, AMBIENT]])
   const blockByFile = new Map<string, CodeBlock>()

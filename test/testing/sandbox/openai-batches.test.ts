@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import OpenAI, { toFile } from 'openai7'
+import OpenAI, { toFile } from 'openai'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { batchSandbox } from './support/batch-sandbox.ts'
 

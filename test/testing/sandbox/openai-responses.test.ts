@@ -1,5 +1,5 @@
-import OpenAI from 'openai7'
-import type { ResponseInputItem } from 'openai7/resources/responses/responses'
+import OpenAI from 'openai'
+import type { ResponseInputItem } from 'openai/resources/responses/responses'
 import { describe, expect, test } from 'vitest'
 import { runningSandbox } from './support/running-sandbox.ts'
 

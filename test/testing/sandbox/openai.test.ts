@@ -1,4 +1,4 @@
-import OpenAI from 'openai7'
+import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { eventData, runningSandbox, WEATHER_TOOL } from './support/running-sandbox.ts'
 
