@@ -182,12 +182,22 @@ function protocolsOf(endpoint: Endpoint, vendor: Vendor): readonly string[] {
   return endpoint.protocols?.(vendor) ?? [...(endpoint.shapes?.keys() ?? [])]
 }
 
-/** Models that a vendor serves without rows, as the endpoints determine them. */
+/**
+ * Models that a vendor serves without rows, as the endpoints determine them.
+ * @throws TypeError if two endpoints of one kind name different protocols for them.
+ */
 export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[], snapshot?: Snapshot): ModelVendor {
   const kinds = new Map<string, string | undefined>()
-  for (const { kind, servesUnlisted } of endpoints) {
+  for (const { id, kind, servesUnlisted } of endpoints) {
     const served = servesUnlisted?.(vendor) ?? false
-    if (served !== false) kinds.set(kind, served === true ? undefined : served)
+    if (served === false) continue
+    const protocol = served === true ? undefined : served
+    if (kinds.has(kind) && kinds.get(kind) !== protocol)
+      throw new TypeError(
+        `endpoint ${JSON.stringify(id)}: servesUnlisted names another protocol for ${kind} models of ` +
+          `${JSON.stringify(vendor.id)} than an earlier endpoint. Omit it, or return the same protocol.`,
+      )
+    kinds.set(kind, protocol)
   }
   const { id, catalogId, apiKeys, claims = [], passUnknownModels = false } = vendor
   const catalogIds = vendor.catalogIds?.bind(vendor)

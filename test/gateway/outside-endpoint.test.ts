@@ -227,3 +227,11 @@ test('a model of a kind that no endpoint serves is refused at start', async () =
 
   await expect(startGateway({ models })).rejects.toThrow(/model "odd": no endpoint serves the kind "odd"/)
 })
+
+test('an endpoint that names another protocol for unlisted models of a kind is refused at start', async () => {
+  const second = { ...rankEndpoint, kind: 'image', servesUnlisted: () => 'rank' }
+
+  await expect(startGateway({ endpoints: [second] })).rejects.toThrow(
+    /endpoint "rank": servesUnlisted names another protocol for image models of "\w+" than an earlier endpoint/,
+  )
+})
