@@ -5,11 +5,11 @@ import ts from 'typescript'
 /** Contents of files by their path below the root, with `/`. */
 export type SourceTree = ReadonlyMap<string, string>
 
-/** Reads every TypeScript file below a folder, those with JSX too. */
+/** Reads every TypeScript file below a folder, those with JSX too, installed packages excluded. */
 export function readSourceTree(root: string): SourceTree {
   const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
     // Declarations of what others wrote hold no code.
-    (path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts'),
+    (path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts') && !path.split(sep).includes('node_modules'),
   )
   return new Map(paths.sort().map((path) => [path.split(sep).join('/'), readFileSync(join(root, path), 'utf8')]))
 }

@@ -4,7 +4,9 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { parseCallerJson } from '../../src/core/json.ts'
+import { chatEndpoint } from '../../src/endpoints/chat/chat-endpoint.ts'
 import { completionsEndpoint } from '../../src/endpoints/completions/completions-endpoint.ts'
+import { embeddingsEndpoint } from '../../src/endpoints/embeddings/embeddings-endpoint.ts'
 import type { Endpoint } from '../../src/endpoints/endpoint.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
 import {
@@ -21,7 +23,8 @@ import {
 } from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
 import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
-import { rerankEndpoint } from '../../src/endpoints/rerank/rerank-endpoint.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
+import { rerankEndpoint, rerankV2Endpoint } from '../../src/endpoints/rerank/rerank-endpoint.ts'
 import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
 import {
   inputTokensEndpoint,
@@ -31,15 +34,18 @@ import {
 } from '../../src/endpoints/responses/responses-endpoint.ts'
 import type { ResponsesRequest } from '../../src/endpoints/responses/responses-request.ts'
 import { speechEndpoint, splitSpeechText } from '../../src/endpoints/speech/speech-endpoint.ts'
+import { transcriptionEndpoint } from '../../src/endpoints/transcriptions/transcription-endpoint.ts'
 import { withOwnObjects } from '../../src/endpoints/vendor-objects.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
 import { cohere } from '../../src/vendors/cohere/cohere.ts'
 import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/openai.ts'
 import { oddBodies, rawJson } from './fuzz-bodies.ts'
 import {
+  chatBodies,
   completionBodies,
   countBodies,
   editBodies,
+  embeddingBodies,
   generationBodies,
   inputTokenBodies,
   interactionBodies,
@@ -52,7 +58,13 @@ import {
   videoBodies,
 } from './fuzz-proper-bodies.ts'
 
-const catalog = createCatalog([...BUILT_IN_MODELS, ...OPENAI_MODERATION_MODELS, ...cohere({ apiKey: 'k' }).models])
+const catalog = createCatalog([
+  // A row of a host, which chatBodies name.
+  { id: 'chat-pro', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4-pro' },
+  ...BUILT_IN_MODELS,
+  ...OPENAI_MODERATION_MODELS,
+  ...cohere({ apiKey: 'k' }).models,
+])
 
 const BODIES = process.env['DRILL'] === 'long' ? 10_000 : 500
 
@@ -87,7 +99,10 @@ function outcome<Answer>(run: () => Answer): Answer | undefined {
   }
 }
 
-const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, unknown>[]])[] = [
+const FUZZED: readonly (readonly [string, Endpoint, readonly Record<string, unknown>[]])[] = [
+  ['chat', chatEndpoint as Endpoint, chatBodies],
+  ['embeddings', embeddingsEndpoint as Endpoint, embeddingBodies],
+  ['rerank of version 2', rerankV2Endpoint as Endpoint, rerankBodies],
   ['multimodal images', multimodalImageEndpoint as Endpoint, multimodalBodies],
   ['interactions', interactionImageEndpoint as Endpoint, interactionBodies],
   ['generations', openaiImageEndpoint as Endpoint, generationBodies],
@@ -103,7 +118,19 @@ const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, u
   ['videos', videoEndpoint as Endpoint, videoBodies],
 ]
 
-describe.each(ENDPOINTS)('%s', (_name, endpoint, bodies) => {
+/** Takes forms only; `test/gateway/fuzz-forms.test.ts` changes these. */
+const FORMS_ONLY = transcriptionEndpoint as Endpoint
+
+test('every endpoint and every shape is below', () => {
+  const all = ENDPOINTS.flatMap(({ shapes, ...endpoint }) => (shapes ? [...shapes.values()] : [endpoint]))
+  const missing = all.filter(
+    ({ parse }) => parse !== FORMS_ONLY.parse && !FUZZED.some(([, fuzzed]) => fuzzed.parse === parse),
+  )
+
+  expect(missing.map(({ path }) => path)).toEqual([])
+})
+
+describe.each(FUZZED)('%s', (_name, endpoint, bodies) => {
   test('the bodies that are changed below are proper ones', () => {
     for (const body of bodies) expect(ask(endpoint, body, 1).request).toBeDefined()
   })

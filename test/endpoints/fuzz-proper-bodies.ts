@@ -262,3 +262,8 @@ export const responseBodies: Bodies = [
   })),
   ...inputTokenBodies.map(({ model }) => ({ model, input: 'hi', stream: true })),
 ]
+
+export const embeddingBodies: Bodies = [
+  { model: 'text-embedding-v4', input: ['a boat', 'an oar'], encoding_format: 'base64', dimensions: 256, user: 'u' },
+  { model: 'text-embedding-v4', input: [[1, 2, 3]] },
+]

@@ -10,6 +10,7 @@ import { createTable, FREE } from '../../examples/demo/table.mjs'
 import { videoFacts } from '../../examples/demo/video-facts.mjs'
 import type { AccountBalance, VideoTask } from '../../src/client/index.ts'
 import { formatDollars, parseDollars } from '../../src/core/money.ts'
+import type { EndpointRequests } from '../../src/endpoints/registry.ts'
 import { imageHeader } from '../../src/wire/image-header.ts'
 import { type Ended, endOfExample } from './support/run-example.ts'
 
@@ -67,6 +68,22 @@ const ENDPOINTS = [
   'videos.wait',
 ]
 
+/** A row of each endpoint; the compiler requires one for a new endpoint. */
+const ROW_OF_ENDPOINT = {
+  chat: 'chat.completions',
+  completions: 'completions',
+  embeddings: 'embeddings float',
+  image_edits: 'images.edit',
+  images: 'images.generate',
+  messages: 'messages',
+  moderations: 'moderations texts',
+  rerank: 'rerank',
+  responses: 'responses',
+  speech: 'audio.speech mp3',
+  transcriptions: 'audio.transcriptions',
+  videos: 'videos.generate',
+} satisfies Record<keyof EndpointRequests, string>
+
 interface PrintedRow {
   readonly endpoint: string
   readonly model: string
@@ -110,6 +127,7 @@ describe('the demo', () => {
     expect([ended.code, ended.output]).toEqual([0, expect.stringContaining(`${rows.length} rows, all ok`)])
     expect(durationMs).toBeLessThan(30_000)
     expect([...new Set(rows.map(({ endpoint }) => endpoint))].sort()).toEqual(ENDPOINTS)
+    expect(ENDPOINTS).toEqual(expect.arrayContaining(Object.values(ROW_OF_ENDPOINT)))
     expect(new Set(rows.map(({ outcome }) => outcome))).toEqual(new Set(['ok']))
   })
 

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import type { AnyHook, HookCall } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'
@@ -28,10 +30,38 @@ const REQUESTS: readonly (readonly [string, string, Readonly<Record<string, unkn
         { model, query: `Who is ${SECRET}?`, documents: ['one', { text: `Write to ${SECRET}` }, { to: SECRET }] },
       ] as const,
   ),
+  ['rerank by the path of version 2', '/v2/rerank', { model: 'rerank-v3.5', query: SECRET, documents: ['one'] }],
+  ['moderations', '/v1/moderations', { model: 'omni-moderation-latest', input: ['one', `Write to ${SECRET}`] }],
+  [
+    'a count of tokens of Messages',
+    '/v1/messages/count_tokens',
+    { model: 'cl-sonnet-4-6', messages: [{ role: 'user', content: `Write to ${SECRET}` }] },
+  ],
+  [
+    'a count of tokens of Responses',
+    '/v1/responses/input_tokens',
+    { model: 'chat-relayed', input: `Write to ${SECRET}` },
+  ],
   ...everyShape(`a letter to ${SECRET}`),
   ['speech', '/v1/audio/speech', speech(`Write to ${SECRET}`)],
   ['a video', '/v1/videos/generations', videoBody('wv2.7-t2v', { input: { prompt: `for ${SECRET}` } })],
 ]
+
+/** Paths whose hooks are tested in the file named here: `transcriptions` takes forms, and few models write completions. */
+const ELSEWHERE = new Map([
+  ['/v1/audio/transcriptions', 'test/gateway/transcription-stages.test.ts'],
+  ['/v1/completions', 'test/gateway/completions.test.ts'],
+])
+
+test('every endpoint whose texts hooks read is covered here', () => {
+  const covered = [...REQUESTS.map(([, path]) => path), EDITS, ...ELSEWHERE.keys()]
+  const missing = ENDPOINTS.flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
+    .filter(({ texts, path }) => texts !== undefined && !covered.includes(path))
+    .map(({ path }) => path)
+
+  expect([...new Set(missing)]).toEqual([])
+  for (const file of ELSEWHERE.values()) expect(readFileSync(file, 'utf8')).toContain('hooks: [')
+})
 
 let started: StartedMcp
 const asked: string[] = []
