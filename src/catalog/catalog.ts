@@ -1,3 +1,4 @@
+import { kindFacts } from '../core/model-kind.ts'
 import {
   type CatalogModel,
   defineModel,
@@ -227,13 +228,10 @@ function fallbackFault(fallback: CatalogModel | undefined, model: CatalogModel):
   if (fallback === model) return 'is the model itself'
   const shared = fallback.kinds.filter((kind) => model.kinds.includes(kind))
   if (shared.length === 0) return 'serves none of its kinds'
-  const kind = shared.find((one) => INCOMPARABLE_KINDS.has(one))
+  const kind = shared.find((one) => kindFacts(one)?.isIncomparable)
   if (kind === undefined || isSameUpstream(fallback, model)) return undefined
   return `is another ${kind} model, whose results cannot be compared; list other vendors of the model in routes`
 }
-
-/** Kinds of models whose scores or vectors cannot be compared with those of another model. */
-const INCOMPARABLE_KINDS: ReadonlySet<string> = new Set(['embedding', 'rerank'])
 
 /** Whether two rows are the same model at two vendors. Hosts write its id with and without its maker. */
 function isSameUpstream(one: CatalogModel, other: CatalogModel): boolean {

@@ -1,18 +1,41 @@
-/** The kinds of models. */
-export const MODEL_KINDS = [
-  'chat',
-  'embedding',
-  'image',
-  'image_edit',
-  'video',
-  'speech',
-  'rerank',
-  'transcription',
-  'moderation',
-] as const
+type KindModality = 'text' | 'image' | 'audio' | 'video'
+
+/** What all models of a kind have in common. */
+interface KindFacts {
+  /** Letter in the stored snapshot of public model data. */
+  readonly letter: string
+  /** What its models read and write, if neither their row nor a catalog says it. */
+  readonly inputs: readonly KindModality[]
+  readonly output: KindModality
+  /** Whether scores or vectors of two models cannot be compared, so that no other model is a fallback. */
+  readonly isIncomparable?: true
+  /** Names by which public data tells the kind. A name matches at most one kind. */
+  readonly names?: RegExp
+}
+
+/** One row for each kind of models. */
+export const KIND_FACTS = {
+  chat: { letter: 'c', inputs: ['text'], output: 'text' },
+  embedding: { letter: 'e', inputs: ['text'], output: 'text', isIncomparable: true, names: /^(?!.*rerank).*embed/ },
+  image: { letter: 'i', inputs: ['text'], output: 'image' },
+  image_edit: { letter: 'm', inputs: ['text', 'image'], output: 'image' },
+  video: { letter: 'v', inputs: ['text'], output: 'video' },
+  speech: { letter: 's', inputs: ['text'], output: 'audio' },
+  rerank: { letter: 'r', inputs: ['text'], output: 'text', isIncomparable: true, names: /rerank/ },
+  transcription: { letter: 'a', inputs: ['audio'], output: 'text' },
+  moderation: { letter: 'o', inputs: ['text'], output: 'text', names: /^(?!.*(?:rerank|embed)).*moderation/ },
+} as const satisfies Readonly<Record<string, KindFacts>>
 
 /** Kind of a model. Determines the endpoint that serves it. */
-export type ModelKind = (typeof MODEL_KINDS)[number]
+export type ModelKind = keyof typeof KIND_FACTS
+
+/** The kinds of models. */
+export const MODEL_KINDS = Object.keys(KIND_FACTS) as [ModelKind, ...ModelKind[]]
 
 /** Kind of a model, including the kinds of endpoints that a host defines. */
 export type AnyModelKind = ModelKind | (string & Record<never, never>)
+
+/** Facts of a kind, or `undefined` for a kind that a host defines. */
+export function kindFacts(kind: string): KindFacts | undefined {
+  return Object.hasOwn(KIND_FACTS, kind) ? KIND_FACTS[kind as ModelKind] : undefined
+}

@@ -32,7 +32,7 @@ export interface Usage {
   readonly webSearches?: number
   /** Seconds of input audio, for models that bill audio by its length; may have a fraction. */
   readonly audioSeconds?: number
-  /** Billing unit of reranking: one query with a number of documents. */
+  /** Billing unit of a search: one query with a number of documents. */
   readonly searchUnits?: number
   /** Units that hooks charge for their own work. */
   readonly hookUnits?: number

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { type ModelSource, retirementOf } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Rate } from '../catalog/prices/prices.ts'
-import type { Ability, Modality, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
-import type { ModelKind } from '../core/model-kind.ts'
+import type { Ability, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
+import { kindFacts } from '../core/model-kind.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
 import { isUnpricedBy } from '../pipeline/model-notices.ts'
 import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -182,38 +182,20 @@ function unitPrice(amount: string, per: number): string | undefined {
 
 type KindModalities = Pick<VendorModel, 'inputModalities' | 'outputModalities'>
 
-const flow = (inputModalities: readonly Modality[], output: Modality): KindModalities => {
-  return { inputModalities, outputModalities: [output] }
-}
-
-/** Modalities that models of a kind read and write, if neither their row nor a catalog says it. */
-const MODALITIES_BY_KIND: Readonly<Record<ModelKind, KindModalities>> = {
-  chat: flow(['text'], 'text'),
-  embedding: flow(['text'], 'text'),
-  rerank: flow(['text'], 'text'),
-  moderation: flow(['text'], 'text'),
-  image: flow(['text'], 'image'),
-  image_edit: flow(['text', 'image'], 'image'),
-  video: flow(['text'], 'video'),
-  speech: flow(['text'], 'audio'),
-  transcription: flow(['audio'], 'text'),
-}
-
 /** Facts of a model that lists show. Members are absent if they are not known. */
 type ListedFacts = Partial<KindModalities & Pick<VendorModel, 'abilities' | 'created'>>
 
 /** Returns what the row of a model declares, then what the catalog knows of it, then what follows from its kinds. */
 function listedFacts(model: CatalogModel, source: ModelSource): ListedFacts {
   const known = source.facts?.(model.vendor, model.upstream)
-  const kinds = model.kinds.flatMap((kind) =>
-    Object.hasOwn(MODALITIES_BY_KIND, kind) ? [MODALITIES_BY_KIND[kind as ModelKind]] : [],
-  )
-  const ofKinds = (name: keyof KindModalities): Pick<ListedFacts, typeof name> =>
-    kinds.length === 0 ? {} : { [name]: [...new Set(kinds.flatMap((modalities) => modalities[name]))] }
+  const kinds = model.kinds.flatMap((kind) => kindFacts(kind) ?? [])
+  const ofKinds: Partial<KindModalities> = {
+    inputModalities: [...new Set(kinds.flatMap(({ inputs }) => inputs))],
+    outputModalities: [...new Set(kinds.map(({ output }) => output))],
+  }
   const { inputModalities, outputModalities, abilities } = model
   return {
-    ...ofKinds('inputModalities'),
-    ...ofKinds('outputModalities'),
+    ...(kinds.length === 0 ? {} : ofKinds),
     ...(model.kinds.includes('chat') ? { abilities: ['tool_call', 'structured_output', 'temperature'] } : {}),
     ...known,
     ...(inputModalities === undefined ? {} : { inputModalities }),

@@ -127,7 +127,7 @@ export const RULES = [
     pattern: new RegExp(`^(?:${PREPOSITION})_|_(?:${PREPOSITION})$|_AT_ONCE\\b|UNDER_WAY|_OF_THE_`),
     advice: 'name a constant with a noun, and a unit if it has one',
     bad: ['OF_NOTHING', 'KEPT_AT_ONCE', 'CERTAINLY_BEYOND', 'KIND_OF', 'KILLS_UNDER_WAY'],
-    good: ['SAVE_BATCH_SIZE', 'MODALITIES_BY_KIND', 'OFFERS', 'OVERFLOW_FACTOR'],
+    good: ['SAVE_BATCH_SIZE', 'LETTER_BY_KIND', 'OFFERS', 'OVERFLOW_FACTOR'],
   },
   ...WORDS.map(([pattern, word, bad, good]) => ({
     name: 'other word',

@@ -1,3 +1,4 @@
+import { kindFacts, MODEL_KINDS } from '../../core/model-kind.ts'
 import { PRICED_BY_THINKING_MODE } from '../models/built-in-models.ts'
 import { isObject, objectOf } from '../prices/price-import.ts'
 import {
@@ -89,9 +90,8 @@ function kindsOf(
 ): VendorModel['kinds'] | undefined {
   const name = `${id} ${String(entry['family'] ?? '')}`.toLowerCase()
   if (/realtime|-live|livetranslate/.test(name)) return undefined
-  if (/rerank/.test(name)) return ['rerank']
-  if (/embed/.test(name)) return ['embedding']
-  if (/moderation/.test(name)) return ['moderation']
+  const named = MODEL_KINDS.find((kind) => kindFacts(kind)?.names?.test(name))
+  if (named !== undefined) return [named]
   if (writes.includes('video')) return undefined
   if (writes.includes('image')) return reads.includes('image') ? ['image', 'image_edit'] : ['image']
   if (!writes.includes('text')) return writes.includes('audio') ? ['speech'] : undefined

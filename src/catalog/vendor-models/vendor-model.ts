@@ -1,4 +1,4 @@
-import type { AnyModelKind } from '../../core/model-kind.ts'
+import { type AnyModelKind, KIND_FACTS, MODEL_KINDS } from '../../core/model-kind.ts'
 import type { ModelLimits } from '../model-facts.ts'
 
 /** Input and output modalities of models, as named by public catalogs. */
@@ -96,17 +96,9 @@ const PRICE_FIELDS = [
   'thinkingOutput',
 ] as const satisfies readonly (keyof ListPrice)[]
 
-const KIND_LETTERS: Readonly<Record<string, string>> = {
-  chat: 'c',
-  embedding: 'e',
-  image: 'i',
-  image_edit: 'm',
-  speech: 's',
-  video: 'v',
-  transcription: 'a',
-  rerank: 'r',
-  moderation: 'o',
-}
+const KIND_LETTERS: Readonly<Record<string, string>> = Object.fromEntries(
+  MODEL_KINDS.map((kind) => [kind, KIND_FACTS[kind].letter]),
+)
 
 const MODALITY_LETTERS: Readonly<Record<Modality, string>> = { text: 't', image: 'i', audio: 'a', video: 'v', pdf: 'p' }
 
