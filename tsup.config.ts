@@ -12,7 +12,7 @@ import tsconfig from './tsconfig.json' with { type: 'json' }
 
 /** An entry of the package. */
 export interface PackageEntry {
-  /** What hosts import: `signalbox/node`. */
+  /** Entry points for hosts: `signalbox/node`. */
   readonly specifier: string
   /** Name of its files in `dist`. */
   readonly name: string
@@ -21,7 +21,7 @@ export interface PackageEntry {
 }
 
 /**
- * The entries of `exports` in package.json. Their sources stand in `paths` of tsconfig.json, by which examples and docs are
+ * The entries of `exports` in package.json. Their sources are in `paths` of tsconfig.json, by which examples and docs are
  * checked without a build.
  */
 export const PACKAGE_ENTRIES: readonly PackageEntry[] = Object.keys(manifest.exports)
@@ -36,8 +36,8 @@ export const PACKAGE_ENTRIES: readonly PackageEntry[] = Object.keys(manifest.exp
 const libraryEntries = Object.fromEntries(PACKAGE_ENTRIES.map(({ name, source }) => [name, source]))
 
 /**
- * One character beyond Latin-1 makes V8 keep a whole file in two bytes a character. The bundler escapes those of strings; what is
- * left stands in comments and regular expressions.
+ * One character beyond Latin-1 makes V8 keep a whole file in two bytes a character. The bundler escapes those of strings; others are in
+ * comments and regular expressions.
  */
 const escapeCharacters = {
   name: 'escape-characters',

@@ -337,7 +337,7 @@ export default defineConfig({
   define: page,
   plugins: [
     {
-      // Vitest keeps what it has compiled, for the next run. Its key is the text of a file, which does not tell what is put in the place
+      // Vitest keeps what it has compiled, for the next run. Its key is the text of a file, which does not contain the values
       // of these names.
       name: 'compile-page-anew',
       configureVitest({ experimental_defineCacheKeyGenerator: defineKey }) {

@@ -26,7 +26,7 @@ export default defineConfig({
       items: pages.map((page) => ({ text: page.title, link: `/${page.path}` })),
     })),
   },
-  /** Puts the Markdown that `llms.txt` names beside the pages made of it. */
+  /** Puts the Markdown that `llms.txt` names next to the pages made of it. */
   async buildEnd({ outDir }) {
     for (const { path } of sections.flatMap(({ pages }) => pages)) {
       await cp(join(ROOT, 'docs', path), join(outDir, path))

@@ -1,4 +1,4 @@
-// Takes the pictures of docs/console.md: starts the built gateway with stand-ins and examples, and opens its console in Chromium.
+// Takes the screenshots of docs/console.md: starts the built gateway with stand-ins and examples, and opens its console in Chromium.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'

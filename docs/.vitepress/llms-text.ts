@@ -1,7 +1,7 @@
 import type { SiteSection } from './site-pages.ts'
 
 /**
- * The list of all pages for language models (llmstxt.org): title, path and one line for each. The pages stand beside it in
+ * The list of all pages for language models (llmstxt.org): title, path and one line for each. The pages are next to it in
  * Markdown.
  */
 export function llmsText(sections: readonly SiteSection[]): string {

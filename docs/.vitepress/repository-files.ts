@@ -13,13 +13,13 @@ const LANGUAGES: ReadonlyMap<string, string> = new Map([
   ['.json', 'json'],
 ])
 
-/** A file of the repository that a page links to and that is no page itself. */
+/** A file of the repository that a page links to and that is not a page itself. */
 export interface RepositoryFile {
   /** Path from the root: `examples/express.mjs`. */
   readonly path: string
-  /** Its page below `files`, without an ending. */
+  /** Path of its page below `files`, without an ending. */
   readonly name: string
-  /** What the page shows, in Markdown. */
+  /** Content of the page, in Markdown. */
   readonly content: string
 }
 
@@ -40,7 +40,7 @@ export function linkedFiles(): RepositoryFile[] {
 
 /**
  * Where a link leads on the site.
- * @param href As it stands in the file.
+ * @param href Text as it is in the file.
  * @param page Path of the page below `docs`, as VitePress knows it.
  * @returns undefined for a link that is right as it is: within `docs`, to an anchor, or to the web.
  */
@@ -96,7 +96,7 @@ function contentOf(path: string): string {
   return `${title}\`\`\`\`${LANGUAGES.get(extname(path)) ?? 'text'}\n${text}\n\`\`\`\`\n`
 }
 
-/** A file outside of fenced blocks, whose brackets are no links. */
+/** A file outside of fenced blocks, whose brackets are not links. */
 function markdownOf(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '')
 }

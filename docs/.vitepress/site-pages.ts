@@ -8,9 +8,9 @@ export const ROOT = join(import.meta.dirname, '../..')
 export interface SitePage {
   /** Path below `docs`: `billing.md`, `decisions/0011-sqlite.md`. */
   readonly path: string
-  /** Its first heading. */
+  /** First heading of the page. */
   readonly title: string
-  /** The first sentences below that heading as plain text, or the names of its sections where it has none. */
+  /** The first sentences below that heading as plain text, or the names of its sections if it has none. */
   readonly summary: string
 }
 

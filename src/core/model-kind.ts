@@ -1,10 +1,10 @@
 type KindModality = 'text' | 'image' | 'audio' | 'video'
 
-/** What all models of a kind have in common. */
+/** Facts that all models of a kind share. */
 interface KindFacts {
   /** Letter in the stored snapshot of public model data. */
   readonly letter: string
-  /** What its models read and write, if neither their row nor a catalog says it. */
+  /** Modalities that its models read and write, if neither their row nor a catalog says it. */
   readonly inputs: readonly KindModality[]
   readonly output: KindModality
   /** Whether scores or vectors of two models cannot be compared, so that no other model is a fallback. */

@@ -19,7 +19,7 @@ export const USAGE_RETENTION_MEMBERS = {
   dayDays: true,
 } satisfies MemberNames<UsageRetentionDays>
 
-/** Most records of calls without a charge that wait to be written. */
+/** Maximum number of records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000
 /** Batch size of writes. A batch is written after a second at the latest. */
 const WRITE_BATCH_SIZE = 500

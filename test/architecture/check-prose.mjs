@@ -67,7 +67,7 @@ function sentencesOfSource(text) {
   return found
 }
 
-/** A tag of a docstring begins a sentence of its own; the name of a parameter is no part of it. */
+/** A tag of a docstring begins a sentence of its own; the name of a parameter is not part of it. */
 function sentencesOfComment({ isDoc, line, lines }) {
   const paragraphs = []
   for (const [index, text] of lines.entries()) {
@@ -108,7 +108,7 @@ function sentencesOfPage(text) {
   )
 }
 
-/** Code, links and emphasis are no part of a sentence's words. */
+/** Code, links and emphasis are not among a sentence's words. */
 function sentencesOfParagraph({ line, text }) {
   const plain = text
     .replaceAll(/\{@link [^}]*\}|`[^`]*`/g, 'x')

@@ -52,7 +52,7 @@ const MODEL_MAKER_PRESETS = {
         user: 'drop',
       },
     },
-    // Mistral, "Embeddings": members that it does not know are 422.
+    // Mistral, "Embeddings": unknown members get 422.
     embeddings: {
       maxInputs: 256,
       takesTokens: false,

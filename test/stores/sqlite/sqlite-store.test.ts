@@ -270,7 +270,7 @@ describe('sqlite store', () => {
     database.close()
   })
 
-  it('forgets ended holds, refusals, Idempotency-Keys and what keys have spent once their time is over', async () => {
+  it('forgets ended holds, refusals, Idempotency-Keys and what keys have spent when they have expired', async () => {
     const database = defaultEngine.open(newPath())
     const store = await started(sqliteStore({ database, clock: 'caller' }))
     const claim = { accountId: 'account_1', key: 'k', fingerprint: 'f', expiresAtMs: NOW_MS + 1_000 }

@@ -308,7 +308,7 @@ describe('request fields', () => {
     expect(sent(own, session).body).toMatchObject(session)
   })
 
-  it.each(['mistral', 'cerebras', 'groq'] as const)('of bookkeeping are kept from %s', (name) => {
+  it.each(['mistral', 'cerebras', 'groq'] as const)('does not send bookkeeping fields to %s', (name) => {
     expect(sent(presets[name], { metadata: { team: 'a' } })).toMatchObject({
       body: { messages: [{ role: 'user', content: 'Hi' }] },
       dropped: ['metadata'],
