@@ -12,10 +12,10 @@ import { answerAccess, type PendingOutcome, type StoredAnswerRequest } from '../
 import { DEFAULT_TOKENS_PER_SECOND } from '../pipeline/token-sizes.ts'
 import { WHOLE_ANSWER_WAIT_MS } from '../pipeline/usage-after-failure.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../stores/task-store.ts'
-import { endTask, type ReportOutcome } from './apply-report.ts'
+import { chargedEnd, endTask, type ReportOutcome } from './apply-report.ts'
 import type { DeferredRunner } from './deferred-runner.ts'
 import { frozenCharge } from './new-task.ts'
-import { chargedEnd, commit, type WakeWebhooks } from './update-task.ts'
+import { commit, type WakeWebhooks } from './update-task.ts'
 
 /** Interval between checks of the task that a waiting stream follows, in milliseconds. */
 const FOLLOW_INTERVAL_MS = 1_000

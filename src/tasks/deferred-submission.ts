@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import { exactJsonText } from '../core/exact-json.ts'
-import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admission.ts'
 import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
@@ -10,15 +9,15 @@ import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { type PricedRequest, priceRequest } from '../pipeline/pricing.ts'
 import { boundedForLater, type ReserveOutcome } from '../pipeline/reserve.ts'
 import { respondReplay, respondWhole, taskHead } from '../pipeline/respond.ts'
-import { attributionOf } from '../pipeline/usage-after-failure.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
-import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
-import { acceptedBatch, isBatch } from './batches/batch-record.ts'
+import type { Principal } from '../stores/principal.ts'
+import type { DeferredRequest, TaskDetails, TaskRecord } from '../stores/task-store.ts'
+import { detailsOf, newTask } from './new-task.ts'
 import { ensureWebhookSecret, HOLD_GRACE_MS, note, reserveTask } from './submit-task.ts'
-import { DEFERRED_CREDENTIAL_ID } from './update-task.ts'
+import { DEFERRED_CREDENTIAL_ID, receiptOf } from './task-kinds.ts'
 
 /** After this time, a submission that is not yet queued counts as abandoned by a process that died. */
-const SUBMISSION_MS = 60_000
+export const SUBMISSION_MS = 60_000
 
 /** Parts of the runner of deferred answers that a submission needs. */
 export interface DeferredQueue {
@@ -72,7 +71,7 @@ export class DeferredSubmission implements Completion {
   async accept(context: PipelineContext, reserved: Reserved): Promise<void> {
     if (this.#task === undefined) throw new TypeError('a deferred answer is accepted after it was reserved')
     const queued = queuedTask(context, this.#task)
-    const receipt = queuedReceipt(context, queued)
+    const receipt = receiptOf(context, queued)
     try {
       await note(context, reserved, queued, receipt)
       reserved.announced()
@@ -108,9 +107,8 @@ function deferralOf({ deferral, path }: Endpoint): NonNullable<Endpoint['deferra
 }
 
 function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord {
-  const { endpoint, chain, principal, claim, continued } = admitted
+  const { endpoint, chain, principal, continued, fittedOutputTokens: bound } = admitted
   const deferral = deferralOf(endpoint)
-  const nowMs = context.clock.now()
   const priced = priceRequest(context, admitted, admitted.estimate)
   if (priced?.rates.some(({ otherModels }) => otherModels !== undefined) === true)
     throw new GatewayError('unsupported_parameter', {
@@ -120,50 +118,36 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
   const model = priced?.chain[0] ?? chain[0]!
   // The request is stored as its caller wrote it: references are resolved when it runs.
   const original = continued?.recalled?.original?.request
-  const {
-    fittedOutputTokens: bound,
-    endpoint: { outputBound },
-  } = admitted
+  const { outputBound } = endpoint
   const isBounded = bound !== undefined && outputBound !== undefined
   const request = original && isBounded ? { ...original, [outputBound.member]: bound } : (original ?? admitted.body)
   const id = context.ids.next(endpoint.kept?.idPrefix ?? 'task')
-  const webhookUrl = deferral.webhookUrl(request)
-  const { tier, limits, plan, endUser, namesEndUsers, tags } = principal
-  const details: TaskDetails = {
-    requestId: admitted.requestId,
-    endpoint: endpoint.id,
-    model: model.id,
-    vendor: model.vendor,
-    prices: priced && frozenPrices(priced),
-    heldUsage: withHookUnits(admitted.estimate, admitted.hookUnits),
-    variant: model.id,
-    facts: {},
-    // Stored in normalized form: some characters are valid in URLs but not in databases, and would keep the task from ever ending.
-    webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
-    claim,
-    attribution: attributionOf(admitted),
-    polls: 0,
-    unknownReports: 0,
-    deferred: {
-      body: exactJsonText(deferral.runnable(request)),
-      begun: deferral.begun(request, { id, model: model.id, nowMs }),
-      principal: { tier, limits, plan, endUser, namesEndUsers, tags },
-    },
-  }
-  return {
+  return newTask(context, {
     id,
-    accountId: principal.accountId,
-    keyId: principal.keyId,
-    state: 'submitting',
-    upstreamId: undefined,
+    principal,
     credentialId: DEFERRED_CREDENTIAL_ID,
-    holdId: priced === undefined ? undefined : admitted.requestId,
-    createdAtMs: nowMs,
-    updatedAtMs: nowMs,
-    nextPollAtMs: nowMs,
-    deadlineAtMs: nowMs + SUBMISSION_MS,
-    details,
-  }
+    submissionMs: SUBMISSION_MS,
+    details: {
+      ...detailsOf(admitted),
+      model: model.id,
+      vendor: model.vendor,
+      prices: priced && frozenPrices(priced),
+      variant: model.id,
+      facts: {},
+      webhookUrl: deferral.webhookUrl(request),
+      deferred: {
+        body: exactJsonText(deferral.runnable(request)),
+        begun: deferral.begun(request, { id, model: model.id, nowMs: context.clock.now() }),
+        principal: deferredPrincipal(principal),
+      },
+    },
+  })
+}
+
+/** Returns the members of a caller that its request needs when it runs. */
+export function deferredPrincipal(principal: Principal): DeferredRequest['principal'] {
+  const { tier, limits, plan, endUser, namesEndUsers, tags } = principal
+  return { tier, limits, plan, endUser, namesEndUsers, tags }
 }
 
 /** Prices of each model that may answer, by model id. A later price list does not change the cost of the answer. */
@@ -176,12 +160,4 @@ export function queuedTask({ clock, taskDeadlineMs }: PipelineContext, task: Tas
   const nowMs = clock.now()
   const deadlineAtMs = task.details.deferred?.deadlineAtMs ?? task.createdAtMs + taskDeadlineMs
   return { ...task, state: 'queued', updatedAtMs: nowMs, nextPollAtMs: nowMs, deadlineAtMs }
-}
-
-/** Response to a submission. Its Idempotency-Key replays the same response. */
-export function queuedReceipt(context: PipelineContext, task: TaskRecord): StoredAnswer {
-  const record = isBatch(task)
-    ? acceptedBatch(context, task)
-    : (context.endpoints.deferring(task.details.endpoint)?.deferral?.record(task) ?? { id: task.id })
-  return { status: 200, headers: ['content-type', 'application/json'], body: Buffer.from(JSON.stringify(record)) }
 }

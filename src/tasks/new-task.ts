@@ -3,16 +3,57 @@ import { type BillingFields, charge, type MeterPrice, type Prices, type Rate } f
 import { createRate } from '../catalog/prices/rate.ts'
 import { type Usage, withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import type { TaskBehaviour } from '../endpoints/task.ts'
 import type { Admitted, Candidate } from '../pipeline/call-record.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { attributionOf } from '../pipeline/usage-after-failure.ts'
+import type { Principal } from '../stores/principal.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
-import { BATCH_MESSAGE, isBatch } from './batches/batch-record.ts'
-import type { TaskMessage } from './webhook-payload.ts'
+import { pollIntervalOf } from './task-kinds.ts'
 
 /** Additional time for the answer to a submission, after the longest duration of the request itself, in milliseconds. */
 const SUBMISSION_GRACE_MS = 60_000
+
+/** Members of a task that its submission decides. */
+export interface TaskDraft extends Pick<TaskRecord, 'id' | 'credentialId'> {
+  readonly principal: Pick<Principal, 'accountId' | 'keyId'>
+  /** Time limit for the answer to the submission, in milliseconds. */
+  readonly submissionMs: number
+  readonly details: Omit<TaskDetails, 'polls' | 'unknownReports'>
+}
+
+/** Builds the record of a task before it is submitted. */
+export function newTask({ clock }: PipelineContext, draft: TaskDraft): TaskRecord {
+  const { id, credentialId, submissionMs, details } = draft
+  const { accountId, keyId } = draft.principal
+  const nowMs = clock.now()
+  // Stored in normalized form: some characters are valid in URLs but not in databases, and would keep the task from ever ending.
+  const webhookUrl = details.webhookUrl && new URL(details.webhookUrl).href
+  return {
+    id,
+    accountId,
+    keyId,
+    state: 'submitting',
+    upstreamId: undefined,
+    credentialId,
+    holdId: details.prices && details.requestId,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    nextPollAtMs: nowMs,
+    deadlineAtMs: nowMs + submissionMs,
+    details: { ...details, webhookUrl, polls: 0, unknownReports: 0 },
+  }
+}
+
+/** Returns the members of a caller's request that the details of its task share with those of any other request. */
+export function detailsOf(admitted: Admitted) {
+  return {
+    requestId: admitted.requestId,
+    endpoint: admitted.endpoint.id,
+    heldUsage: withHookUnits(admitted.estimate, admitted.hookUnits),
+    claim: admitted.claim,
+    attribution: attributionOf(admitted),
+  }
+}
 
 /** Task about to be submitted, and the prices of each model that may render it. */
 export interface PlannedTask {
@@ -24,42 +65,22 @@ export interface PlannedTask {
 /** Builds the task record of a submission, before the vendor is called. */
 export function planTask(context: PipelineContext, admitted: Admitted): PlannedTask {
   const { prices } = context
-  const nowMs = context.clock.now()
-  const { chain, billingFields, endpoint, body } = admitted
+  const { chain, billingFields, endpoint, body, principal } = admitted
   if (endpoint.task === undefined) throw new TypeError('an endpoint without tasks submits none')
-  const { variant, webhookUrl, facts } = endpoint.task.settings(body)
   const model = chain[0]!
-  const details: TaskDetails = {
-    requestId: admitted.requestId,
-    endpoint: endpoint.id,
-    model: model.id,
-    vendor: model.vendor,
-    prices: prices && freezePrices(prices, endpoint, model, billingFields),
-    heldUsage: withHookUnits(admitted.estimate, admitted.hookUnits),
-    variant,
-    facts,
-    // Stored in normalized form: some characters are valid in URLs but not in databases, and would keep the task from ever ending.
-    webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
-    claim: admitted.claim,
-    attribution: attributionOf(admitted),
-    polls: 0,
-    unknownReports: 0,
-    output: undefined,
-  }
-  const task: TaskRecord = {
+  const task = newTask(context, {
     id: context.ids.next('task'),
-    accountId: admitted.principal.accountId,
-    keyId: admitted.principal.keyId,
-    state: 'submitting',
-    upstreamId: undefined,
+    principal,
     credentialId: '',
-    holdId: prices === undefined ? undefined : admitted.requestId,
-    createdAtMs: nowMs,
-    updatedAtMs: nowMs,
-    nextPollAtMs: nowMs,
-    deadlineAtMs: nowMs + context.timeouts.totalMs + SUBMISSION_GRACE_MS,
-    details,
-  }
+    submissionMs: context.timeouts.totalMs + SUBMISSION_GRACE_MS,
+    details: {
+      ...detailsOf(admitted),
+      ...endpoint.task.settings(body),
+      model: model.id,
+      vendor: model.vendor,
+      prices: prices && freezePrices(prices, endpoint, model, billingFields),
+    },
+  })
   const pricesByModel =
     prices === undefined || chain.length === 1
       ? undefined
@@ -67,74 +88,29 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
   return { task, pricesByModel }
 }
 
-/** Returns how the endpoint of a task polls and formats it, or `undefined` if the gateway no longer has that endpoint. */
-export function behaviourOf(context: PipelineContext, { details }: TaskRecord): TaskBehaviour | undefined {
-  return context.endpoints.taskEndpoint(details.endpoint)?.task
-}
-
-/** Returns the webhook message for the end of a task, or `undefined` if the gateway no longer has its endpoint. */
-export function messageOf(context: PipelineContext, task: TaskRecord): TaskMessage | undefined {
-  if (isBatch(task)) return BATCH_MESSAGE
-  const { deferral } = context.endpoints.deferring(task.details.endpoint) ?? {}
-  if (deferral !== undefined) return deferral
-  const behaviour = behaviourOf(context, task)
-  return (
-    behaviour && { eventType: (state) => behaviour.eventType(state), eventData: (ended) => behaviour.record(ended) }
-  )
-}
-
-/** Returns the interval between polls of a task, even if its vendor is no longer configured. */
-export function pollIntervalOf(context: PipelineContext, { endpoint, vendor: vendorId }: TaskDetails): number {
-  const vendor = context.vendors.get(vendorId)
-  const operation = vendor && context.endpoints.taskEndpoint(endpoint)?.task?.operation(vendor)
-  return context.taskPollIntervalMs ?? operation?.pollIntervalMs ?? 15_000
-}
-
 /** Returns the task after its vendor has accepted it, or may have. */
 export function taskAt(
   context: PipelineContext,
-  planned: PlannedTask,
+  { task, pricesByModel }: PlannedTask,
   outcome: {
     readonly candidate: Candidate
-    readonly state: 'queued' | 'unknown'
-    readonly upstreamId: string | undefined
-    readonly output: unknown
+    readonly accepted: { readonly upstreamId: string; readonly output: unknown } | undefined
   },
 ): TaskRecord {
-  const { task, pricesByModel } = planned
-  const { candidate, state, upstreamId, output } = outcome
-  const { model, vendor } = candidate
+  const { candidate, accepted } = outcome
+  const { model, vendor, credentialId } = candidate
   const nowMs = context.clock.now()
-  const { details } = task
-  // Written out, because changing an object copied with `...` or `Object.assign` takes V8 some microseconds.
+  const prices = pricesByModel?.get(model.id) ?? task.details.prices
+  const details = { ...task.details, model: model.id, vendor: vendor.id, prices, output: accepted?.output }
   return {
-    id: task.id,
-    accountId: task.accountId,
-    keyId: task.keyId,
-    state,
-    upstreamId,
-    credentialId: candidate.credentialId,
-    holdId: task.holdId,
-    createdAtMs: task.createdAtMs,
+    ...task,
+    state: accepted === undefined ? 'unknown' : 'queued',
+    upstreamId: accepted?.upstreamId,
+    credentialId,
     updatedAtMs: nowMs,
-    nextPollAtMs: nowMs + pollIntervalOf(context, { ...details, vendor: vendor.id }),
+    nextPollAtMs: nowMs + pollIntervalOf(context, details),
     deadlineAtMs: task.createdAtMs + context.taskDeadlineMs,
-    details: {
-      requestId: details.requestId,
-      endpoint: details.endpoint,
-      model: model.id,
-      vendor: vendor.id,
-      prices: pricesByModel?.get(model.id) ?? details.prices,
-      heldUsage: details.heldUsage,
-      variant: details.variant,
-      facts: details.facts,
-      webhookUrl: details.webhookUrl,
-      claim: details.claim,
-      attribution: details.attribution,
-      polls: 0,
-      unknownReports: 0,
-      output,
-    },
+    details,
   }
 }
 

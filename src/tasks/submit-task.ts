@@ -1,4 +1,3 @@
-import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import { release } from '../pipeline/admission.ts'
 import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
@@ -12,7 +11,8 @@ import type { VendorResponse } from '../pipeline/vendor-response.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
-import { behaviourOf, type PlannedTask, planTask, taskAt } from './new-task.ts'
+import { type PlannedTask, planTask, taskAt } from './new-task.ts'
+import { receiptOf } from './task-kinds.ts'
 import { commit } from './update-task.ts'
 import { signingSecrets } from './webhook-payload.ts'
 
@@ -62,7 +62,7 @@ async function endSubmission(
     await discard(context, reserved, planned.task, error)
     throw error
   }
-  const receipt = receiptResponse(context, taken)
+  const receipt = receiptOf(context, taken)
   await note(context, reserved, taken, receipt)
   // The task exists from here on, so an error on the caller's side is not a rejection.
   reserved.announced()
@@ -70,14 +70,6 @@ async function endSubmission(
   const dropped = response.kind === 'failed' ? [] : response.dropped
   const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
   respondWhole(reserved.sink, { status, headers }, [body])
-}
-
-const RECEIPT_HEADERS = ['content-type', 'application/json']
-
-/** Response to a submission: 202 and the receipt. Its Idempotency-Key replays the same response. */
-export function receiptResponse(context: PipelineContext, task: TaskRecord): StoredAnswer {
-  const receipt = behaviourOf(context, task)?.receipt(task) ?? { id: task.id }
-  return { status: 202, headers: RECEIPT_HEADERS, body: Buffer.from(JSON.stringify(receipt)) }
 }
 
 /**
@@ -195,12 +187,8 @@ function isStoreFault(cause: unknown): boolean {
 function takenTask(context: PipelineContext, planned: PlannedTask, response: VendorResponse): TaskRecord | undefined {
   const { candidate } = response
   if (candidate === undefined) return undefined
-  if (response.kind === 'json' && response.body.task !== undefined) {
-    const { upstreamId, output } = response.body.task
-    return taskAt(context, planned, { candidate, state: 'queued', upstreamId, output })
-  }
   if (response.kind === 'failed' && !response.mayHaveBegun) return undefined
-  return taskAt(context, planned, { candidate, state: 'unknown', upstreamId: undefined, output: undefined })
+  return taskAt(context, planned, { candidate, accepted: response.kind === 'json' ? response.body.task : undefined })
 }
 
 /**

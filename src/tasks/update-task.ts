@@ -1,17 +1,12 @@
-import { formatDollars } from '../core/money.ts'
-import type { Usage } from '../core/usage.ts'
-import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import { emitCrossings, emitGivenUp, emitShortfall, membersOf } from '../pipeline/charge.ts'
-import { TEXT_LEFT_OUT } from '../pipeline/estimate.ts'
 import type { ConfigurationWarning } from '../pipeline/notices.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
-import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
-import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
+import type { TaskRecord, TaskState } from '../stores/task-store.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
-import { readTaskReport, type TaskResponse, type TaskVendor, vendorOf } from './call-vendor.ts'
-import { behaviourOf, messageOf, pollIntervalOf } from './new-task.ts'
+import { readTaskReport, reportAccountProblem, reportUnanswered, vendorOf } from './call-vendor.ts'
+import { behaviourOf, kindOf, pollIntervalOf } from './task-kinds.ts'
 import { newDelivery } from './webhook-payload.ts'
 
 /** States in which a task is polled. */
@@ -22,18 +17,6 @@ const MAX_RETRY_DELAY_MS = 5 * 60_000
 
 /** Called when a message was queued. */
 export type WakeWebhooks = () => void
-
-/**
- * Completes the Idempotency-Key of a task for the process that accepted it, which may have died. Returns `undefined` if there is no
- * key, or if it has expired and another request may have it.
- */
-export function answeredLate(
-  claim: IdempotencyClaim | undefined,
-  nowMs: number,
-  answer: () => StoredAnswer,
-): TaskChange['answered'] {
-  return claim === undefined || claim.expiresAtMs <= nowMs ? undefined : { claim, answer: answer() }
-}
 
 /**
  * Polls a task that this process holds a lease on, and stores the result. Returns the updated task.
@@ -47,55 +30,25 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
     return await askLater(context, task, facts)
   }
   const answer = await readTaskReport(context, asked, task.upstreamId)
+  const report = answer.kind === 'answer' ? answer.value : undefined
   // A key of another account cannot see the task, so its answer proves nothing.
-  if (
-    asked.isSubstitute &&
-    (answer.kind === 'refused' || (answer.kind === 'answer' && answer.value.status === 'unknown'))
-  )
-    context.warnings.warn(missingKey(task.credentialId))
-  if (asked.isSubstitute && answer.kind === 'answer' && answer.value.status === 'unknown')
+  const isForeign = asked.isSubstitute && (answer.kind === 'refused' || report?.status === 'unknown')
+  if (isForeign) context.warnings.warn(missingKey(task.credentialId))
+  if (isForeign && report !== undefined) return await askLater(context, task, facts)
+  const { requestId, model } = task.details
+  const named = { requestId, taskId: task.id, vendor: asked.vendor.id, model }
+  if (answer.kind !== 'answer') {
+    reportUnanswered(context, named, 'a vendor did not report the state of a task; the query is repeated', answer)
     return await askLater(context, task, facts)
-  if (answer.kind === 'answer') {
-    if (answer.value.accountProblem !== undefined) reportProblem(context, task, asked, answer.value.accountProblem)
-    return await commit(context, task, applyReport(task, answer.value, facts), wake)
   }
-  reportUnanswered(context, task, asked, answer)
-  return await askLater(context, task, facts)
-}
-
-/** Logs one line for each poll that a vendor did not answer, and emits an event if the operator must act. */
-function reportUnanswered(
-  context: PipelineContext,
-  { id: taskId, details: { requestId, model } }: TaskRecord,
-  asked: TaskVendor,
-  answer: Exclude<TaskResponse<unknown>, { kind: 'answer' }>,
-): void {
-  const vendor = asked.vendor.id
-  const named = { requestId, taskId, vendor, model }
-  const text = 'a vendor did not report the state of a task; the query is repeated'
-  if (answer.kind === 'unreachable') {
-    context.logger.warn(text, { ...named, reason: answer.reason })
-    return
+  const problem = answer.value.accountProblem
+  if (problem !== undefined) {
+    // The owner of the task must not read the vendor's message.
+    reportAccountProblem(context, named, problem)
+    const text = "a vendor gave a task up because of the operator's account"
+    context.logger.error(text, { ...named, vendorCode: problem.code })
   }
-  // The prompt is not stored with the task, so quotes of it cannot be found.
-  const message = TEXT_LEFT_OUT
-  const { kind: reason, status, code } = answer.failure
-  if (reason === 'operator') emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
-  const level = reason === 'operator' ? 'error' : 'warn'
-  context.logger[level](text, { ...named, reason, status, vendorCode: code })
-}
-
-/** Reports the vendor's message about the operator's account, which the owner of the task must not read. */
-function reportProblem(
-  context: PipelineContext,
-  { id: taskId, details: { requestId, model } }: TaskRecord,
-  asked: TaskVendor,
-  { status, code }: VendorFailure,
-): void {
-  const vendor = asked.vendor.id
-  emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message: TEXT_LEFT_OUT })
-  const named = { requestId, taskId, vendor, model, vendorCode: code }
-  context.logger.error("a vendor gave a task up because of the operator's account", named)
+  return await commit(context, task, applyReport(task, answer.value, facts), wake)
 }
 
 /** Warning for the operator: no key can poll the tasks of a removed key. */
@@ -131,7 +84,7 @@ export async function commit(
   const delivery =
     ended === undefined
       ? undefined
-      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, message: messageOf(context, task) })
+      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, message: kindOf(task).message(context, task) })
   const record = ended && context.usage && taskDraft(outcome.task, ended, nowMs)
   const { set, resolve, keeps } = outcome.change
   const thresholds = context.onEvent === undefined ? undefined : context.spendingThresholds
@@ -249,42 +202,6 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, c
     durationMs: context.clock.now() - task.createdAtMs,
     tags: details.attribution?.tags ?? [],
   })
-}
-
-/** Credential id of tasks that the gateway runs itself. No credential id of a vendor starts this way. */
-export const DEFERRED_CREDENTIAL_ID = '-'
-
-/** Charge at the end of a deferred answer. */
-export interface DeferredCharge {
-  readonly usage: Usage
-  /** Charge in nano-dollars, or `undefined` if billing is off. */
-  readonly amount: bigint | undefined
-}
-
-/** Ends a deferred answer with a charge: for the whole answer, or for the usage of a run without one. */
-export function chargedEnd(
-  task: TaskRecord,
-  end: { readonly state: 'completed' | 'failed' | 'cancelled'; readonly nowMs: number; readonly details: TaskDetails },
-  { usage, amount }: DeferredCharge,
-): ReportOutcome {
-  const costNanoDollars = amount ?? 0n
-  const { endpoint, model, vendor } = end.details
-  const details = amount === undefined ? end.details : { ...end.details, cost: formatDollars(amount) }
-  const set = { state: end.state, updatedAtMs: end.nowMs, details }
-  const resolve: TaskChange['resolve'] =
-    task.holdId === undefined
-      ? undefined
-      : {
-          kind: 'settle',
-          amount: costNanoDollars,
-          description: `${endpoint} ${model}`,
-          details: { keyId: task.keyId, endpoint, model, vendor, usage },
-        }
-  return {
-    task: { ...task, ...set },
-    change: { set, resolve },
-    ended: { state: end.state, usage, costNanoDollars, implausible: [] },
-  }
 }
 
 /**

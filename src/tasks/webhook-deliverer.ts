@@ -5,6 +5,7 @@ import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
 import type { Transport, TransportFailure } from '../transport/transport.ts'
 import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
+import { WorkLoop } from './job-runner.ts'
 import { signingSecrets, webhookHeaders } from './webhook-payload.ts'
 
 /** Maximum duration of one attempt, from connecting to the end of the answer, in milliseconds. */
@@ -305,48 +306,23 @@ export interface WebhookDelivererOptions {
  * Delivers webhooks by Standard Webhooks 1.0, each at least once and always with the same id. Any number of processes may deliver
  * from one store. An attempt without a recorded outcome is repeated after its lease has expired.
  */
-export class WebhookDeliverer {
-  readonly #context: PipelineContext
+export class WebhookDeliverer extends WorkLoop {
+  protected readonly lookIntervalMs = LOOK_INTERVAL_MS
   readonly #random: () => number
   readonly #queue = new WebhookQueue()
-  readonly #attempts = new Set<Promise<void>>()
   readonly #calls = new Set<WebhookCall>()
-  #isRunning = false
   #isGivingUp = false
-  #looking: Promise<void> | undefined
-  /** Whether another query was requested during the current one. */
-  #looksAgain = false
   /** Whether the store has more messages than there was room for. */
   #hasMore = false
-  #timer: Timer | undefined
-  #timerAtMs = Number.POSITIVE_INFINITY
 
   constructor(context: PipelineContext, options: WebhookDelivererOptions = {}) {
-    this.#context = context
+    super(context, 'webhooks: take')
     this.#random = options.random ?? Math.random
   }
 
-  /** Whether work is in progress in this process. */
-  get isBusy(): boolean {
-    return this.#looking !== undefined || this.#attempts.size > 0
-  }
-
-  /** Starts to deliver. Has no effect if it has started. The store must be open. */
-  start(): void {
-    if (this.#isRunning) return
-    this.#isRunning = true
+  override start(): void {
     this.#isGivingUp = false
-    this.wake()
-  }
-
-  /** Looks for new messages immediately. Has no effect before `start`. */
-  wake(): void {
-    if (!this.#isRunning) return
-    this.#looksAgain = true
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined
-      if (this.#looksAgain) this.wake()
-    })
+    super.start()
   }
 
   /**
@@ -355,88 +331,63 @@ export class WebhookDeliverer {
    * the store may be closed.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
-    this.#isRunning = false
-    this.#timer?.cancel()
-    this.#timer = undefined
-    this.#timerAtMs = Number.POSITIVE_INFINITY
     let timer: Timer | undefined
+    // A receiver's name or the store may never answer, so an aborted attempt is not awaited.
     const cutOff = new Promise<void>((resolve) => {
-      timer = scheduleCutOff(this.#context.clock, drainMs, () => {
+      timer = scheduleCutOff(this.context.clock, drainMs, () => {
         this.#isGivingUp = true
         for (const call of this.#calls) call.abort()
         resolve()
       })
     })
-    await Promise.race([this.#underWay(), cutOff])
+    await Promise.race([this.drain(drainMs, () => undefined), cutOff])
     timer?.cancel()
     await this.#release()
   }
 
   /** Never rejects: the leases expire anyway. */
   async #release(): Promise<void> {
-    const { clock, store } = this.#context
+    const { clock, store } = this.context
     const ids = this.#queue.giveUp(clock.now())
     if (ids.length === 0) return
     try {
       await store.webhooks.release?.(ids)
     } catch (error) {
-      reportFault(this.#context, undefined, 'webhooks: release', error)
+      reportFault(this.context, undefined, 'webhooks: release', error)
     }
   }
 
-  async #underWay(): Promise<void> {
-    await this.#looking
-    await Promise.all(this.#attempts)
-  }
-
-  async #look(): Promise<void> {
-    while (this.#looksAgain && this.#isRunning) {
-      this.#looksAgain = false
-      this.#hasMore = await this.#take()
-      this.#begin()
-      if (this.#hasMore && this.#queue.room(this.#context.clock.now()) >= BATCH) this.#looksAgain = true
-    }
-    this.#lookAt(this.#context.clock.now() + LOOK_INTERVAL_MS)
-  }
-
-  /** Returns whether the store may have more. */
-  async #take(): Promise<boolean> {
-    const { clock, store } = this.#context
+  protected async look(): Promise<void> {
+    const { clock, store } = this.context
     const nowMs = clock.now()
     const limit = Math.min(BATCH, this.#queue.room(nowMs))
-    if (limit === 0) return true
-    try {
-      const taken = await store.webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
-      const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
-      for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })
-      return taken.length === limit
-    } catch (error) {
-      reportFault(this.#context, undefined, 'webhooks: take', error)
-      return false
-    }
+    this.#hasMore = limit === 0
+    if (limit === 0) return
+    const taken = await store.webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
+    const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
+    for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })
+    this.#hasMore = taken.length === limit
+    this.#begin()
   }
 
+  /** Starts attempts while there are places, and looks for more messages when there is room again. */
   #begin(): void {
-    const { clock } = this.#context
-    for (let taken = this.#nextTaken(); taken !== undefined; taken = this.#nextTaken()) {
-      const begun = taken
-      const attempt = this.#deliver(begun).finally(() => {
-        this.#attempts.delete(attempt)
-        this.#queue.ended(begun)
+    const { clock } = this.context
+    while (!this.isStopped) {
+      const taken = this.#queue.next(clock.now())
+      if (taken === undefined) break
+      const attempt = this.#deliver(taken).finally(() => {
+        this.#queue.ended(taken)
         this.#begin()
-        if (this.#hasMore && this.#queue.room(clock.now()) >= BATCH) this.wake()
       })
-      this.#attempts.add(attempt)
+      this.track(attempt)
     }
-  }
-
-  #nextTaken(): TakenDelivery | undefined {
-    return this.#isRunning ? this.#queue.next(this.#context.clock.now()) : undefined
+    if (this.#hasMore && this.#queue.room(clock.now()) >= BATCH) this.wake()
   }
 
   /** Makes one attempt and records it. Never rejects. */
   async #deliver(taken: TakenDelivery): Promise<void> {
-    const { clock, store } = this.#context
+    const { clock, store } = this.context
     const { delivery } = taken
     try {
       const atMs = clock.now()
@@ -453,16 +404,16 @@ export class WebhookDeliverer {
         ...(error === undefined ? {} : { error }),
       }
       await store.webhooks.record(delivery.id, { attempt, ...step })
-      if (step.state === 'pending') this.#lookAt(step.nextAttemptAtMs)
+      if (step.state === 'pending') this.lookAt(step.nextAttemptAtMs)
       this.#tell(delivery, step.state, answer)
     } catch (error) {
-      reportFault(this.#context, undefined, `webhooks: deliver ${delivery.id}`, error)
+      reportFault(this.context, undefined, `webhooks: deliver ${delivery.id}`, error)
     }
   }
 
   /** Returns `undefined` if the attempt was given up because the deliverer stops, or because the lease could expire during it. */
   async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
-    const { store, clock, publicTransport, names, allowPrivateUrls, webhookSecret } = this.#context
+    const { store, clock, publicTransport, names, allowPrivateUrls, webhookSecret } = this.context
     const { accountId } = delivery
     const secrets = await signingSecrets(store.webhooks, { accountId, webhookSecret, nowMs })
     const check = checkPublicUrl(delivery.url, { allowPrivate: allowPrivateUrls })
@@ -490,22 +441,9 @@ export class WebhookDeliverer {
   #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookResponse): void {
     const { id: deliveryId, taskId, accountId } = delivery
     const attempts = delivery.attempts.length + 1
-    emit(this.#context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })
+    emit(this.context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })
     if (state === 'failed' || state === 'disabled')
-      this.#context.logger.warn('a webhook failed permanently', { deliveryId, taskId, accountId, state, error })
-  }
-
-  /** Sets the single timer to the earliest time. */
-  #lookAt(timeMs: number): void {
-    if (!this.#isRunning || timeMs >= this.#timerAtMs) return
-    const { clock } = this.#context
-    this.#timer?.cancel()
-    this.#timerAtMs = timeMs
-    this.#timer = clock.schedule(timeMs - clock.now(), () => {
-      this.#timer = undefined
-      this.#timerAtMs = Number.POSITIVE_INFINITY
-      this.wake()
-    })
+      this.context.logger.warn('a webhook failed permanently', { deliveryId, taskId, accountId, state, error })
   }
 }
 

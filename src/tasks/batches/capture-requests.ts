@@ -1,17 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
-import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { WireRequest } from '../../endpoints/operation.ts'
 import type { Ask } from '../../pipeline/completion.ts'
 import type { Routed } from '../../pipeline/dispatch.ts'
-import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { prepareOperation } from '../../pipeline/prepare-operation.ts'
 import type { RouteCandidate } from '../../routing/candidate.ts'
-import type { BatchOutcome } from '../../stores/file-store.ts'
-import type { TaskRecord } from '../../stores/task-store.ts'
 import { joinChunks } from '../../wire/chunks.ts'
-import { factsOf } from './batch-record.ts'
+import { type BatchJob, factsOf, keepOutcome } from './batch-record.ts'
+import type { PlannedRequest } from './check-requests.ts'
 import { plannedRequests } from './end-batch.ts'
 import { linesId, type NativePlan } from './native-vendor.ts'
 import { RequestRun } from './request-run.ts'
@@ -27,12 +25,8 @@ const CAPTURED = new GatewayError('upstream_unavailable', { message: 'The reques
 
 /** Input of a capture. */
 export interface Capture {
-  readonly task: TaskRecord
-  readonly endpoint: Endpoint
   /** Lines that have an outcome. */
   readonly ended: ReadonlySet<number>
-  /** Stores the outcome of a request that its translator rejects. */
-  readonly keep: (outcome: BatchOutcome) => Promise<void>
   readonly isStopped: () => boolean
 }
 
@@ -42,15 +36,11 @@ export interface Capture {
  * @returns `undefined` if the translator has already ended each request.
  * @throws NotNative, GatewayError for a temporary fault, and whatever the stores throw.
  */
-export async function captureRequests(
-  context: PipelineContext,
-  settings: BatchSettings,
-  capture: Capture,
-): Promise<NativePlan | undefined> {
-  const lines = new CapturedLines(context, settings, capture)
-  const { id } = capture.task
-  const blob = { id: linesId(id), expiresAtMs: factsOf(capture.task).expiresAtMs + KEPT_MS }
-  const byteLength = await settings.blobs.put(blob, lines.bytes())
+export async function captureRequests(job: BatchJob, capture: Capture): Promise<NativePlan | undefined> {
+  const lines = new CapturedLines(job, capture)
+  const { task } = job
+  const blob = { id: linesId(task.id), expiresAtMs: factsOf(task).expiresAtMs + KEPT_MS }
+  const byteLength = await job.settings.blobs.put(blob, lines.bytes())
   return lines.planOf(byteLength)
 }
 
@@ -68,16 +58,14 @@ export function lineOf(customId: string): number | undefined {
 }
 
 class CapturedLines {
-  readonly #context: PipelineContext
-  readonly #settings: BatchSettings
+  readonly #job: BatchJob
   readonly #capture: Capture
   #chosen: { readonly candidate: RouteCandidate; readonly path: string } | undefined
   #requests = 0
   #byteLength = 0
 
-  constructor(context: PipelineContext, settings: BatchSettings, capture: Capture) {
-    this.#context = context
-    this.#settings = settings
+  constructor(job: BatchJob, capture: Capture) {
+    this.#job = job
     this.#capture = capture
   }
 
@@ -90,9 +78,9 @@ class CapturedLines {
   }
 
   async *bytes(): AsyncIterable<Uint8Array> {
-    const { task, ended, isStopped } = this.#capture
+    const { ended, isStopped } = this.#capture
     let turn = 0
-    for await (const { line, planned } of plannedRequests(this.#settings, task.id)) {
+    for await (const { line, planned } of plannedRequests(this.#job.settings, this.#job.task.id)) {
       if (ended.has(line)) continue
       if (isStopped()) throw new NotNative('it was stopped')
       if (++turn % CAPTURED_PER_TURN === 0) await endOfTurn()
@@ -114,11 +102,7 @@ class CapturedLines {
   }
 
   /** Returns the body of a request in the vendor's format, or `undefined` if the request has an outcome now. */
-  async #captured(
-    line: number,
-    planned: ConstructorParameters<typeof RequestRun>[1]['planned'],
-  ): Promise<string | undefined> {
-    const { task, endpoint, keep } = this.#capture
+  async #captured(line: number, planned: PlannedRequest): Promise<string | undefined> {
     let body: string | undefined
     let obstacle: NotNative | undefined
     const ask: Ask = async (context, routed) => {
@@ -130,11 +114,11 @@ class CapturedLines {
       }
       throw CAPTURED
     }
-    const result = await new RequestRun(this.#context, { task, endpoint, planned, line, ask }).run()
+    const result = await new RequestRun(this.#job, { planned, line, ask }).run()
     if (obstacle !== undefined) throw obstacle
     if (body !== undefined) return body
     if (result.kind === 'again') throw result.error
-    if (result.kind === 'ended') await keep(result.outcome)
+    if (result.kind === 'ended') await keepOutcome(this.#job, result.outcome)
     return undefined
   }
 

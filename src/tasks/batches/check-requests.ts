@@ -5,9 +5,9 @@ import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
-import { CallRecord, type Parsed } from '../../pipeline/call-record.ts'
+import type { Parsed } from '../../pipeline/call-record.ts'
 import { estimateFor } from '../../pipeline/estimate.ts'
-import { innerRequest, NOWHERE } from '../../pipeline/idempotent-request.ts'
+import { innerCall } from '../../pipeline/idempotent-request.ts'
 import { unboundedRequest } from '../../pipeline/output-bound.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { priceRequest } from '../../pipeline/pricing.ts'
@@ -88,10 +88,10 @@ export class RequestChecks {
     }
     this.#customIds.add(customId)
     try {
-      const bytes = Buffer.from(exactJsonText(body))
-      const hasOwnTurns = bytes.byteLength > OWN_TURN_BYTES
+      const text = exactJsonText(body)
+      const hasOwnTurns = Buffer.byteLength(text) > OWN_TURN_BYTES
       if (hasOwnTurns) await endOfTurn()
-      const charged = await this.#check(bytes)
+      const charged = await this.#check(text)
       if (hasOwnTurns) await endOfTurn()
       return { id: customId, body, ...charged }
     } catch (cause) {
@@ -103,17 +103,13 @@ export class RequestChecks {
     }
   }
 
-  async #check(bytes: Buffer): Promise<Pick<PlannedRequest, 'price' | 'costs'> | undefined> {
+  async #check(body: string): Promise<Pick<PlannedRequest, 'price' | 'costs'> | undefined> {
     const context = this.#context
-    const endpoint = this.#endpoint
-    const record = new CallRecord({
-      request: innerRequest(endpoint.path, bytes),
-      sink: NOWHERE,
+    const record = innerCall(context, {
+      endpoint: this.#endpoint,
+      principal: this.#principal,
       requestId: 'batch',
-      startedAtMs: context.clock.now(),
-      called: endpoint,
-      vouchedPrincipal: this.#principal,
-      routeOverride: undefined,
+      body,
     })
     const parsed = await readRequest(context, record)
     context.retirements.headerFor(context, parsed.chain)

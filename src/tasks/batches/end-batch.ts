@@ -3,12 +3,12 @@ import { GatewayError } from '../../core/errors.ts'
 import { parseExactJson } from '../../core/exact-json.ts'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
-import { OPEN_TASK_STATES, type TaskChange, type TaskRecord } from '../../stores/task-store.ts'
-import type { ReportOutcome } from '../apply-report.ts'
+import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
+import { chargedEnd } from '../apply-report.ts'
 import { commit, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
-import { type BatchEnd, type BatchFacts, costOf, factsOf, isCancelling } from './batch-record.ts'
+import { type BatchEnd, factsOf, isCancelling, outcomesOf } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
-import { EXACT_BODY, linesOf, outcomesOf, TOO_LONG } from './lines.ts'
+import { EXACT_BODY, linesOf, TOO_LONG } from './lines.ts'
 import { journalId, linesId } from './native-vendor.ts'
 import { outcomeId } from './request-run.ts'
 import { planId } from './submit-batch.ts'
@@ -50,15 +50,17 @@ export async function endBatch(
     name: 'errors',
     lines: failedLines(settings, task, end, sums),
   })
-  const { answered, notMade } = sums
-  const facts = { outputFileId, errorFileId, answered, notMade, failed: factsOf(task).total - answered }
-  await commit(context, task, endOf(context, madeBy(task, vendor), { end, facts, sums }), wake)
+  const { answered, notMade, usage, amount } = sums
+  const nowMs = context.clock.now()
+  const old = factsOf(task)
+  const files = { outputFileId, errorFileId }
+  const facts = { ...old, ...files, answered, notMade, failed: old.total - answered, end, endedAtMs: nowMs }
+  const { deferred: _done, ...kept } = task.details
+  const details = { ...kept, facts, usage, vendor: vendor ?? kept.vendor }
+  const state = end === 'cancelled' ? 'cancelled' : 'completed'
+  const charge = { usage, amount: task.holdId === undefined ? undefined : amount }
+  await commit(context, task, chargedEnd(task, { state, nowMs, details }, charge), wake)
   await cleanUp(settings, task.id)
-}
-
-/** Returns the batch with the vendor that executed it. If `vendor` is `undefined`, the vendor of its model is kept. */
-function madeBy(task: TaskRecord, vendor: string | undefined): TaskRecord {
-  return vendor === undefined ? task : { ...task, details: { ...task.details, vendor } }
 }
 
 /** Deletes data that a finished batch no longer needs. */
@@ -66,37 +68,6 @@ export async function cleanUp({ blobs, outcomes }: BatchSettings, batchId: strin
   await blobs.delete(planId(batchId))
   await blobs.delete(linesId(batchId))
   for (const id of [batchId, journalId(batchId)]) while ((await outcomes.delete(id, PAGE)) > 0);
-}
-
-function endOf(
-  { clock }: PipelineContext,
-  task: TaskRecord,
-  made: { readonly end: BatchEnd; readonly facts: Partial<BatchFacts>; readonly sums: Sums },
-): ReportOutcome {
-  const { end, sums } = made
-  const { usage, amount } = sums
-  const nowMs = clock.now()
-  const charged = task.holdId === undefined ? undefined : amount
-  const { deferred: _done, ...kept } = task.details
-  const facts: BatchFacts = { ...factsOf(task), ...made.facts, end, endedAtMs: nowMs }
-  const details = { ...kept, facts, usage, ...costOf(charged) }
-  const state = end === 'cancelled' ? 'cancelled' : 'completed'
-  const set = { state, updatedAtMs: nowMs, details } as const
-  const { endpoint, model, vendor } = details
-  const resolve: TaskChange['resolve'] =
-    task.holdId === undefined
-      ? undefined
-      : {
-          kind: 'settle',
-          amount,
-          description: `${endpoint} ${model}`,
-          details: { keyId: task.keyId, endpoint, model, vendor, usage },
-        }
-  return {
-    task: { ...task, ...set },
-    change: { set, resolve },
-    ended: { state, usage, costNanoDollars: charged ?? 0n, implausible: [] },
-  }
 }
 
 /** Writes no file if there are no lines. */

@@ -2,12 +2,18 @@ import { Buffer } from 'node:buffer'
 import type { LinesBody, NativeBatches, NativeCall } from '../../endpoints/batches.ts'
 import type { WireAnswer } from '../../endpoints/operation.ts'
 import { failureOfVendor } from '../../pipeline/error-classification.ts'
-import { TEXT_LEFT_OUT } from '../../pipeline/estimate.ts'
-import { type BatchSettings, emit, type PipelineContext } from '../../pipeline/pipeline-context.ts'
-import type { TaskRecord } from '../../stores/task-store.ts'
+import type { BatchSettings } from '../../pipeline/pipeline-context.ts'
 import type { StreamedBody } from '../../transport/transport.ts'
-import { type CalledVendor, callVendor, type OwnCall, type TaskResponse } from '../call-vendor.ts'
-import type { BatchEnd } from './batch-record.ts'
+import {
+  type CalledVendor,
+  callVendor,
+  type OwnCall,
+  reportUnanswered,
+  type TaskNames,
+  type TaskResponse,
+  type Unanswered,
+} from '../call-vendor.ts'
+import { type BatchEnd, type BatchJob, outcomesExpireAtMs } from './batch-record.ts'
 
 /** Maximum duration of an upload, or of a creation with its requests, in milliseconds. */
 const UPLOAD_TIMEOUT_MS = 30 * 60_000
@@ -24,25 +30,14 @@ export interface BatchVendor extends CalledVendor {
   readonly isSubstitute: boolean
 }
 
-/** Response without a usable answer. */
-export type Unanswered = Exclude<TaskResponse<unknown>, { kind: 'answer' }>
-
 /** Vendor of one batch, and the calls to it. */
 export class NativeVendor {
   readonly called: BatchVendor
   readonly plan: NativePlan
-  readonly #context: PipelineContext
-  readonly #settings: BatchSettings
-  readonly #task: TaskRecord
+  readonly #job: BatchJob
 
-  constructor(
-    context: PipelineContext,
-    settings: BatchSettings,
-    { task, plan, called }: { readonly task: TaskRecord; readonly plan: NativePlan; readonly called: BatchVendor },
-  ) {
-    this.#context = context
-    this.#settings = settings
-    this.#task = task
+  constructor(job: BatchJob, plan: NativePlan, called: BatchVendor) {
+    this.#job = job
     this.plan = plan
     this.called = called
   }
@@ -52,8 +47,8 @@ export class NativeVendor {
   }
 
   /** Fields of log lines. */
-  get named(): Record<string, unknown> {
-    const { id: taskId, details } = this.#task
+  get named(): TaskNames {
+    const { id: taskId, details } = this.#job.task
     return { requestId: details.requestId, taskId, vendor: this.plan.vendor, model: this.plan.model }
   }
 
@@ -63,12 +58,12 @@ export class NativeVendor {
     read: (answer: WireAnswer) => Value | undefined,
   ): Promise<TaskResponse<Value>> {
     const own = { method, path, headers }
-    return callVendor(this.#context, this.called, body === null ? own : { ...own, ...this.#bodyOf(body) }, read)
+    return callVendor(this.#job.context, this.called, body === null ? own : { ...own, ...this.#bodyOf(body) }, read)
   }
 
   #bodyOf(body: string | LinesBody): Pick<OwnCall, 'body' | 'timeoutMs'> {
     if (typeof body === 'string') return { body: () => body }
-    const lines = linesBody(this.#settings, linesId(this.#task.id), body, this.plan)
+    const lines = linesBody(this.#job.settings, linesId(this.#job.task.id), body, this.plan)
     return { body: lines, timeoutMs: UPLOAD_TIMEOUT_MS }
   }
 
@@ -105,18 +100,7 @@ export class NativeVendor {
 
   /** Logs one line, and emits an event if the operator must act. */
   warn(text: string, response: Unanswered): void {
-    if (response.kind === 'unreachable') {
-      this.#context.logger.warn(text, { ...this.named, reason: response.reason })
-      return
-    }
-    // The vendor stores the prompts in a file, so quotes of them cannot be found.
-    const message = TEXT_LEFT_OUT
-    const { kind: reason, status, code } = response.failure
-    const { requestId } = this.#task.details
-    const vendor = this.plan.vendor
-    if (reason === 'operator')
-      emit(this.#context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
-    this.#context.logger.warn(text, { ...this.named, reason, status, vendorCode: code })
+    reportUnanswered(this.#job.context, this.named, text, response)
   }
 }
 
@@ -222,29 +206,21 @@ const PAGE = 100
  * the batch, only one can continue, and after a crash the next process knows every step.
  */
 export class NativeJournal {
-  readonly #settings: BatchSettings
-  readonly #id: string
-  readonly #expiresAtMs: number
+  readonly #job: BatchJob
   readonly #steps: NativeStep[]
 
-  private constructor(
-    settings: BatchSettings,
-    { id, expiresAtMs }: { readonly id: string; readonly expiresAtMs: number },
-    steps: NativeStep[],
-  ) {
-    this.#settings = settings
-    this.#id = id
-    this.#expiresAtMs = expiresAtMs
+  private constructor(job: BatchJob, steps: NativeStep[]) {
+    this.#job = job
     this.#steps = steps
   }
 
-  static async read(settings: BatchSettings, batchId: string, expiresAtMs: number): Promise<NativeJournal> {
-    const id = journalId(batchId)
+  static async read(job: BatchJob): Promise<NativeJournal> {
+    const id = journalId(job.task.id)
     const steps: NativeStep[] = []
     for (;;) {
-      const rows = await settings.outcomes.page(id, steps.length - 1, PAGE)
+      const rows = await job.settings.outcomes.page(id, steps.length - 1, PAGE)
       for (const { text } of rows) steps.push(JSON.parse(text) as NativeStep)
-      if (rows.length < PAGE) return new NativeJournal(settings, { id, expiresAtMs }, steps)
+      if (rows.length < PAGE) return new NativeJournal(job, steps)
     }
   }
 
@@ -269,9 +245,10 @@ export class NativeJournal {
 
   /** @throws JournalConflict if another process has written a step since this one read it. */
   async append(step: NativeStep): Promise<void> {
+    const { settings, task } = this.#job
     const row = { isAnswered: false, text: JSON.stringify(step), usage: undefined, amount: 0n }
-    const line = this.#steps.length
-    if (!(await this.#settings.outcomes.add(this.#id, { ...row, line }, this.#expiresAtMs)))
+    const outcome = { ...row, line: this.#steps.length }
+    if (!(await settings.outcomes.add(journalId(task.id), outcome, outcomesExpireAtMs(task))))
       throw new JournalConflict('another process continues the batch')
     this.#steps.push(step)
   }

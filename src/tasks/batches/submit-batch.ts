@@ -4,22 +4,16 @@ import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
-import { CallRecord } from '../../pipeline/call-record.ts'
-import {
-  claimKey,
-  completeKey,
-  createWithinBounds,
-  innerRequest,
-  NOWHERE,
-  replayOf,
-} from '../../pipeline/idempotent-request.ts'
+import { claimKey, completeKey, createWithinBounds, innerCall, replayOf } from '../../pipeline/idempotent-request.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { freeMoneyOf, StoredReplay } from '../../pipeline/reserve.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../../stores/idempotency-store.ts'
 import type { Principal } from '../../stores/principal.ts'
-import { OPEN_TASK_STATES, type TaskDetails, type TaskRecord } from '../../stores/task-store.ts'
-import { queuedReceipt, queuedTask } from '../deferred-submission.ts'
+import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
+import { deferredPrincipal, queuedTask, SUBMISSION_MS } from '../deferred-submission.ts'
+import { newTask } from '../new-task.ts'
 import { note, reserveTask } from '../submit-task.ts'
+import { receiptOf } from '../task-kinds.ts'
 import {
   BATCH_CREDENTIAL_ID,
   type BatchBound,
@@ -38,9 +32,6 @@ export const COMPLETION_WINDOW_MS = 24 * 60 * 60_000
 
 /** The hold outlives the batch by this time, so that it never expires before the batch ends. */
 const HOLD_GRACE_MS = 2 * 60 * 60_000
-
-/** After this time, a submission that is not yet queued counts as abandoned by a process that died. */
-const SUBMISSION_MS = 60_000
 
 /** Parts of a submission other than its requests. */
 export interface SubmissionRest {
@@ -87,34 +78,24 @@ export async function submitBatch(
   const { endpoint, principal, requestId, idPrefix } = submission
   const begunAtMs = context.clock.now()
   await checkOpenBatches(context, settings, principal.accountId, begunAtMs)
-  const batchId = context.ids.next(idPrefix)
+  const id = context.ids.next(idPrefix)
   const checks = new RequestChecks(context, endpoint, principal)
   // The plan is deleted at the end of the batch. This time applies if that deletion fails.
-  const plan = { id: planId(batchId), expiresAtMs: begunAtMs + COMPLETION_WINDOW_MS + LONGEST_WAIT_MS }
+  const plan = { id: planId(id), expiresAtMs: begunAtMs + COMPLETION_WINDOW_MS + LONGEST_WAIT_MS }
   try {
     await settings.blobs.put(plan, plannedLines(settings, submission, checks))
   } catch (error) {
     if (!(error instanceof FaultyBatch)) throw error
     if (submission.refusal !== undefined) throw submission.refusal(checks.faults)
     const rest = await submission.rest()
-    const failed = taskOf(submission, { batchId, nowMs: context.clock.now(), checks, rest })
+    const failed = taskOf(context, submission, { id, checks, rest })
     return await keepFailed(context, { ...failed, state: 'failed', holdId: undefined }, rest.claim)
   }
   try {
     const rest = await submission.rest()
-    // Reading many requests takes a while.
-    const nowMs = context.clock.now()
     const outputBound = await batchBound(context, submission, checks)
-    const task = taskOf(submission, { batchId, nowMs, checks, rest, outputBound })
-    const record = new CallRecord({
-      request: innerRequest(endpoint.path, Buffer.alloc(0)),
-      sink: NOWHERE,
-      requestId,
-      startedAtMs: nowMs,
-      called: endpoint,
-      vouchedPrincipal: principal,
-      routeOverride: undefined,
-    })
+    const task = taskOf(context, submission, { id, checks, rest, outputBound })
+    const record = innerCall(context, { endpoint, principal, requestId, body: '' })
     record.authenticated(principal)
     record.shaped(endpoint)
     record.claim = rest.claim
@@ -128,7 +109,7 @@ export async function submitBatch(
     const held = await reserveTask(
       context,
       record,
-      { task, holdExpiresAtMs: nowMs + COMPLETION_WINDOW_MS + HOLD_GRACE_MS },
+      { task, holdExpiresAtMs: task.createdAtMs + COMPLETION_WINDOW_MS + HOLD_GRACE_MS },
       priced,
     )
     if (held instanceof StoredReplay) {
@@ -136,7 +117,7 @@ export async function submitBatch(
       return held
     }
     const queued = queuedTask(context, task)
-    const receipt = queuedReceipt(context, queued)
+    const receipt = receiptOf(context, queued)
     await note(context, held, queued, receipt)
     return receipt
   } catch (error) {
@@ -153,7 +134,7 @@ async function keepFailed(
   claim: IdempotencyClaim | undefined,
 ): Promise<StoredAnswer | StoredReplay> {
   const { idempotency, tasks } = context.store
-  const receipt = queuedReceipt(context, failed)
+  const receipt = receiptOf(context, failed)
   const { accountId } = failed
   const result = claim && (await createWithinBounds(context, { accountId, claim }, () => claimKey(context, claim)))
   if (result !== undefined && result.status !== 'claimed') return new StoredReplay(replayOf(result))
@@ -231,19 +212,19 @@ async function batchBound(
 
 /** Batch before its acceptance. With faults, it has failed. */
 function taskOf(
-  { principal, requestId, endpoint, inputFileId, metadata, outputLifetimeMs }: BatchSubmission,
+  context: PipelineContext,
+  submission: BatchSubmission,
   made: {
-    readonly batchId: string
-    readonly nowMs: number
+    readonly id: string
     readonly checks: RequestChecks
     readonly rest: SubmissionRest
     readonly outputBound?: BatchBound
   },
 ): TaskRecord {
-  const { batchId, nowMs, checks, rest, outputBound = null } = made
+  const { principal, requestId, endpoint, inputFileId, metadata, outputLifetimeMs } = submission
+  const { id, checks, rest, outputBound = null } = made
+  const nowMs = context.clock.now()
   const expiresAtMs = nowMs + COMPLETION_WINDOW_MS
-  const { claim, webhookUrl } = rest
-  const { accountId, keyId, tier, limits, plan, endUser, namesEndUsers, tags } = principal
   const isFailed = checks.faults.length > 0
   const facts: BatchFacts = {
     endpoint: endpoint.path,
@@ -264,41 +245,29 @@ function taskOf(
     outputBound,
     faults: isFailed ? JSON.stringify(checks.faults) : null,
   }
-  const details: TaskDetails = {
-    requestId,
-    endpoint: BATCHES_ID,
-    model: checks.model?.id ?? '',
-    vendor: checks.model?.vendor ?? '',
-    prices: checks.prices,
-    heldUsage: checks.estimate,
-    variant: '',
-    facts,
-    webhookUrl,
-    claim,
-    attribution: { endUser, tags: tags ?? [] },
-    polls: 0,
-    unknownReports: 0,
-    deferred: isFailed
-      ? undefined
-      : {
-          body: '',
-          begun: {},
-          deadlineAtMs: expiresAtMs + LONGEST_WAIT_MS,
-          principal: { tier, limits, plan, endUser, namesEndUsers, tags },
-        },
+  const deferred = {
+    body: '',
+    begun: {},
+    deadlineAtMs: expiresAtMs + LONGEST_WAIT_MS,
+    principal: deferredPrincipal(principal),
   }
-  return {
-    id: batchId,
-    accountId,
-    keyId,
-    state: 'submitting',
-    upstreamId: undefined,
+  return newTask(context, {
+    id,
+    principal,
     credentialId: BATCH_CREDENTIAL_ID,
-    holdId: checks.prices === undefined ? undefined : requestId,
-    createdAtMs: nowMs,
-    updatedAtMs: nowMs,
-    nextPollAtMs: nowMs,
-    deadlineAtMs: nowMs + SUBMISSION_MS,
-    details,
-  }
+    submissionMs: SUBMISSION_MS,
+    details: {
+      ...rest,
+      requestId,
+      endpoint: BATCHES_ID,
+      model: checks.model?.id ?? '',
+      vendor: checks.model?.vendor ?? '',
+      prices: checks.prices,
+      heldUsage: checks.estimate,
+      variant: '',
+      facts,
+      attribution: { endUser: principal.endUser, tags: principal.tags ?? [] },
+      deferred: isFailed ? undefined : deferred,
+    },
+  })
 }
