@@ -4,22 +4,10 @@ import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskChange, TaskDetails, TaskRecord } from '../stores/task-store.ts'
 import { BATCH_CREDENTIAL_ID, batchTasks } from './batches/batch-record.ts'
-import type { TaskMessage } from './webhook-payload.ts'
+import type { TaskKind } from './webhook-payload.ts'
 
 /** Credential id of deferred answers, which the gateway runs itself. No credential id of a vendor starts this way. */
 export const DEFERRED_CREDENTIAL_ID = '-'
-
-/** How a task is shown to its owner, and what its end reports. */
-export interface TaskKind {
-  /** Status of the response to a submission. */
-  readonly receiptStatus: number
-  /** Body of the response to a submission, or `undefined` if the gateway no longer has the endpoint. */
-  receipt(context: PipelineContext, task: TaskRecord): object | undefined
-  /** Webhook message for the end of a task, or `undefined` if the gateway no longer has the endpoint. */
-  message(context: PipelineContext, task: TaskRecord): TaskMessage | undefined
-  /** Returns what finished parts of an open task cost, in nano-dollars. If omitted, a task has no parts. */
-  costOfParts?(context: PipelineContext, task: TaskRecord): Promise<bigint>
-}
 
 const vendorTasks: TaskKind = {
   receiptStatus: 202,

@@ -13,7 +13,7 @@ import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-con
 import type { PricedRequest } from '../../pipeline/pricing.ts'
 import type { BatchOutcome, BatchStore, BatchTally } from '../../stores/file-store.ts'
 import { OPEN_TASK_STATES, type TaskFacts, type TaskRecord } from '../../stores/task-store.ts'
-import type { TaskKind } from '../task-kinds.ts'
+import type { TaskKind } from '../webhook-payload.ts'
 
 /** Credential id of batches, which the gateway runs itself. No credential id of a vendor starts this way. */
 export const BATCH_CREDENTIAL_ID = '-batches'
