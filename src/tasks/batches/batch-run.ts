@@ -1,3 +1,4 @@
+import { Pool } from '../../core/calls-in-flight.ts'
 import type { Timer } from '../../core/clock.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { reportFault } from '../../pipeline/pipeline-context.ts'
@@ -36,11 +37,8 @@ export class BatchRun {
   readonly #running = new Set<RequestRun>()
   readonly #waiting = new Map<Timer, () => void>()
   #reason: StopReason | undefined
-  #underWay = 0
   /** Whether a request was left without an outcome. */
   #isLeftOpen = false
-  #wake: (() => void) | undefined
-  #fault: unknown
 
   constructor(job: BatchJob, tries: RequestTries) {
     this.#job = job
@@ -66,7 +64,6 @@ export class BatchRun {
       resume()
     }
     this.#waiting.clear()
-    this.#wake?.()
   }
 
   /** Aborts calls in flight, too. */
@@ -92,51 +89,27 @@ export class BatchRun {
     const leftMs = factsOf(task).expiresAtMs - context.clock.now()
     if (leftMs <= 0) this.#stopCalls('expired')
     const expiry = context.clock.schedule(Math.max(0, leftMs), () => this.#stopCalls('expired'))
+    const pool = new Pool(settings.requestsAtOnce)
     try {
       const ended = await endedLines(settings, task.id)
       for await (const { line, planned } of plannedRequests(settings, task.id)) {
         if (ended.has(line)) continue
-        while (this.#underWay >= settings.requestsAtOnce && this.#goesOn()) await this.#change()
-        if (!this.#goesOn()) {
-          this.#isLeftOpen = true
-          break
-        }
-        this.#begin(line, planned)
+        await pool.begin(() => this.#toTheEnd(line, planned))
+        if (this.#isLeftOpen) break
       }
     } finally {
-      while (this.#underWay > 0) await this.#change()
+      await pool.settled()
       expiry.cancel()
     }
-    if (this.#fault !== undefined) throw this.#fault
+    await pool.ended()
     // A batch that was put back at its last requests has nothing left to wait for.
     return this.#reason === 'put-back' && !this.#isLeftOpen ? undefined : this.#reason
-  }
-
-  #goesOn(): boolean {
-    return this.#reason === undefined && this.#fault === undefined
-  }
-
-  #change(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve
-    })
-  }
-
-  #begin(line: number, planned: PlannedRequest): void {
-    this.#underWay++
-    void this.#toTheEnd(line, planned)
-      .catch((error: unknown) => {
-        this.#fault ??= error
-      })
-      .finally(() => {
-        this.#underWay--
-        this.#wake?.()
-      })
   }
 
   async #toTheEnd(line: number, planned: PlannedRequest): Promise<void> {
     const held = heldFor(planned, this.#job.task)
     for (let tries = this.tries.get(line) ?? 1; ; ) {
+      if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
       const run = new RequestRun(this.#job, { planned, line, held })
       this.#running.add(run)
       const result = await run.run()
@@ -148,7 +121,6 @@ export class BatchRun {
       else if (tries++ >= MAX_TRIES) return await this.#keep(run, result.outcome)
       if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
       await this.#pause(delayOf(result.error, tries))
-      if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
     }
   }
 

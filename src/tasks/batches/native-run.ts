@@ -1,7 +1,7 @@
 // See docs/decisions/0016-batches.md.
 
 import { Buffer } from 'node:buffer'
-import { CallsUnderWay } from '../../core/calls-in-flight.ts'
+import { CallsUnderWay, Pool } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { parseExactJson } from '../../core/exact-json.ts'
 import type { NativeReport, NativeResult } from '../../endpoints/batches.ts'
@@ -474,50 +474,6 @@ class ResultCollection {
     const usage = usagePart(heldUsage, count / factsOf(task).total)
     const named = { requestId, accountId, keyId, vendor, model }
     emit(this.#job.context, { type: 'unbilled-usage', ...named, usage, isEstimated: true })
-  }
-}
-
-/** Runs a limited number of jobs at the same time. */
-class Pool {
-  readonly #size: number
-  readonly #underWay = new Set<Promise<void>>()
-  #fault: { readonly error: unknown } | undefined
-
-  constructor(size: number) {
-    this.#size = size
-  }
-
-  /**
-   * Starts a job once there is room.
-   * @throws the error of an earlier job.
-   */
-  async begin(work: () => Promise<void>): Promise<void> {
-    while (this.#underWay.size >= this.#size) await Promise.race(this.#underWay)
-    this.#throwFault()
-    const running: Promise<void> = work()
-      .catch((error: unknown) => {
-        this.#fault ??= { error }
-      })
-      .finally(() => this.#underWay.delete(running))
-    this.#underWay.add(running)
-  }
-
-  /** Waits for all jobs. Never rejects. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#underWay)
-  }
-
-  /**
-   * Waits for all jobs.
-   * @throws the error of a job.
-   */
-  async ended(): Promise<void> {
-    await this.settled()
-    this.#throwFault()
-  }
-
-  #throwFault(): void {
-    if (this.#fault !== undefined) throw this.#fault.error
   }
 }
 
