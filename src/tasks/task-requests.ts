@@ -11,11 +11,10 @@ import type { TaskPage, TaskRecord } from '../stores/task-store.ts'
 import type { WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
 import { firstHeader, type HeaderMap, mediaType } from '../wire/headers.ts'
-import { endTask } from './apply-report.ts'
 import { cancelAtVendor, vendorOf } from './call-vendor.ts'
 import { Download, DownloadError, sendPieces } from './download.ts'
 import { TASK_LEASE_MS } from './task-worker.ts'
-import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+import { commit, endTask, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** Actions on one task and their methods, by the path below `…/{id}`. `read` is the task itself. */
 export const TASK_ACTIONS = {

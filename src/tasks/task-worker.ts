@@ -4,13 +4,20 @@ import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { IDEMPOTENCY_RETENTION_MS } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
-import { endTask, unbilledAsHeld } from './apply-report.ts'
 import { vendorOf } from './call-vendor.ts'
-import { queuedTask } from './deferred-submission.ts'
 import { WorkLoop } from './job-runner.ts'
-import { unsettled } from './submit-task.ts'
+import { queuedTask, unsettled } from './submit-task.ts'
 import { isOwnTask, kindOf, lateReceipt } from './task-kinds.ts'
-import { commit, isSameEnd, missingKey, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+import {
+  commit,
+  endTask,
+  isSameEnd,
+  missingKey,
+  POLLED_STATES,
+  refreshTask,
+  unbilledAsHeld,
+  type WakeWebhooks,
+} from './update-task.ts'
 
 /** Interval between queries for due tasks while there are none, in milliseconds, unless the poll interval is shorter. */
 const IDLE_INTERVAL_MS = 1_000

@@ -1,10 +1,11 @@
-import { type Clock, isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
+import { isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
 import { textOfError } from '../core/errors.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
-import type { Transport, TransportFailure } from '../transport/transport.ts'
+import type { TransportFailure } from '../transport/transport.ts'
 import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
+import { Download, DownloadError } from './download.ts'
 import { WorkLoop } from './job-runner.ts'
 import { signingSecrets, webhookHeaders } from './webhook-payload.ts'
 
@@ -24,80 +25,11 @@ export interface WebhookResponse {
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** Message in flight. */
-interface WebhookCall {
-  /** Never rejects. Resolves with `undefined` if `abort` ended the call. */
-  readonly answer: Promise<WebhookResponse | undefined>
-  /** Ends the call and its connection. Has no effect after the end. */
-  abort(): void
-}
-
-/** Message to send, and the transport to use. */
-export interface WebhookCallOptions {
-  readonly transport: Transport
-  readonly clock: Clock
-  readonly url: URL
-  /** Flat list: name, value, name, value. */
-  readonly headers: readonly string[]
-  readonly body: string
-}
-
-/**
- * Posts a message. The status decides after the response has ended or 64 KiB of it were read. A response that takes longer than 15
- * seconds or breaks off is a failure, whatever its status. Redirects are failures.
- */
-function postWebhook({ transport, clock, url, headers, body }: WebhookCallOptions): WebhookCall {
-  let settle: (answer: WebhookResponse | undefined) => void = () => undefined
-  const answer = new Promise<WebhookResponse | undefined>((resolve) => {
-    settle = resolve
-  })
-  let head: WebhookResponse = {}
-  let byteLength = 0
-  const finish = (outcome: WebhookResponse | undefined): void => {
-    deadline.cancel()
-    settle(outcome)
-  }
-  const deadline = clock.schedule(WEBHOOK_TIMEOUT_MS, () => {
-    finish({ ...head, error: `no whole answer within ${WEBHOOK_TIMEOUT_MS / 1000} s` })
-    control.abort()
-  })
-  const control = transport.send(
-    {
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
-      method: 'POST',
-      headers: [
-        ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
-        // Messages are rare. The receiver would have closed a reused connection by then, and an attempt would fail.
-        ...['connection', 'close'],
-        ...headers,
-      ],
-      body,
-      firstByteTimeoutMs: WEBHOOK_TIMEOUT_MS,
-      idleTimeoutMs: WEBHOOK_TIMEOUT_MS,
-    },
-    {
-      onHead(status, answerHeaders) {
-        head = readHead(status, answerHeaders, clock.now())
-      },
-      onData(chunk) {
-        byteLength += chunk.byteLength
-        if (byteLength < MAX_BODY_BYTES) return
-        finish(head)
-        control.abort()
-      },
-      onEnd: () => finish(head),
-      onFailure: (failure) => finish({ ...head, error: textOf(failure) }),
-    },
-  )
-  return {
-    answer,
-    abort() {
-      finish(undefined)
-      control.abort()
-    },
-  }
-}
+const MESSAGE_HEADERS = [
+  ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
+  // Messages are rare. The receiver would have closed a reused connection by then, and an attempt would fail.
+  ...['connection', 'close'],
+]
 
 function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookResponse {
   if (status >= 200 && status < 300) return { status }
@@ -142,7 +74,7 @@ const WAITS_MS = [
 /** Jitter as a share of a wait, so that messages that failed together do not return together. */
 const JITTER = 0.15
 
-const LONGEST_RETRY_AFTER_MS = 24 * HOUR_MS
+const MAX_RETRY_AFTER_MS = 24 * HOUR_MS
 
 /** Too many requests, or temporarily unavailable: the receiver may set the wait. */
 const THROTTLED = [429, 503]
@@ -178,7 +110,7 @@ export function stepAfter(attempt: {
 
 function askedWaitMs({ status, retryAfterSeconds }: WebhookResponse): number {
   if (status === undefined || retryAfterSeconds === undefined || !THROTTLED.includes(status)) return 0
-  return Math.min(Math.ceil(retryAfterSeconds * SECOND_MS), LONGEST_RETRY_AFTER_MS)
+  return Math.min(Math.ceil(retryAfterSeconds * SECOND_MS), MAX_RETRY_AFTER_MS)
 }
 
 /** Maximum number of concurrent messages, to all receivers and to one host. */
@@ -186,7 +118,7 @@ const MAX_DELIVERIES = 32
 const MAX_DELIVERIES_PER_HOST = 4
 
 /** Maximum number of messages that wait for a place in this process. */
-const MOST_WAITING = 512
+const MAX_WAITING = 512
 
 /** After this time a message that waits for its host makes room for messages to others, if there is no other room. */
 const PATIENCE_MS = 10_000
@@ -215,9 +147,8 @@ export class WebhookQueue {
 
   /** Returns how many more messages may be leased. */
   room(nowMs: number): number {
-    if (this.#waiting.length >= MOST_WAITING)
-      this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
-    return MOST_WAITING - this.#waiting.length
+    if (this.#waiting.length >= MAX_WAITING) this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
+    return MAX_WAITING - this.#waiting.length
   }
 
   add(taken: TakenDelivery): void {
@@ -310,7 +241,7 @@ export class WebhookDeliverer extends WorkLoop {
   protected readonly lookIntervalMs = LOOK_INTERVAL_MS
   readonly #random: () => number
   readonly #queue = new WebhookQueue()
-  readonly #calls = new Set<WebhookCall>()
+  readonly #calls = new Set<Download>()
   #isGivingUp = false
   /** Whether the store has more messages than there was room for. */
   #hasMore = false
@@ -413,7 +344,7 @@ export class WebhookDeliverer extends WorkLoop {
 
   /** Returns `undefined` if the attempt was given up because the deliverer stops, or because the lease could expire during it. */
   async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
-    const { store, clock, publicTransport, names, allowPrivateUrls, webhookSecret } = this.context
+    const { store, clock, names, allowPrivateUrls, webhookSecret } = this.context
     const { accountId } = delivery
     const secrets = await signingSecrets(store.webhooks, { accountId, webhookSecret, nowMs })
     const check = checkPublicUrl(delivery.url, { allowPrivate: allowPrivateUrls })
@@ -433,9 +364,51 @@ export class WebhookDeliverer extends WorkLoop {
       // indefinitely.
       return { error: fault instanceof Error ? fault.message : 'the message cannot be signed' }
     }
-    const call = postWebhook({ transport: publicTransport, clock, url: check.url, headers, body })
+    return await this.#post(check.url, headers, body)
+  }
+
+  /**
+   * Posts a message. The status decides after the response has ended or 64 KiB of it were read. A response that takes longer than 15
+   * seconds or breaks off is a failure, whatever its status. Redirects are failures.
+   */
+  async #post(url: URL, headers: readonly string[], body: string): Promise<WebhookResponse | undefined> {
+    const { clock, publicTransport } = this.context
+    const call = new Download()
+    let head: WebhookResponse = {}
+    let isLate = false
+    const deadline = clock.schedule(WEBHOOK_TIMEOUT_MS, () => {
+      isLate = true
+      call.abort()
+    })
     this.#calls.add(call)
-    return call.answer.finally(() => this.#calls.delete(call))
+    try {
+      const request = {
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        method: 'POST',
+        headers: [...MESSAGE_HEADERS, ...headers],
+        body,
+        firstByteTimeoutMs: WEBHOOK_TIMEOUT_MS,
+        idleTimeoutMs: WEBHOOK_TIMEOUT_MS,
+      } as const
+      call.begin(publicTransport.send(request, call))
+      const { status, headers: answered } = await call.head()
+      head = readHead(status, answered, clock.now())
+      let byteLength = 0
+      for await (const chunk of call) {
+        byteLength += chunk.byteLength
+        if (byteLength >= MAX_BODY_BYTES) break
+      }
+      return head
+    } catch (error) {
+      if (!(error instanceof DownloadError)) throw error
+      if (isLate) return { ...head, error: `no whole answer within ${WEBHOOK_TIMEOUT_MS / 1000} s` }
+      return this.#isGivingUp ? undefined : { ...head, error: textOf(error.failure) }
+    } finally {
+      deadline.cancel()
+      this.#calls.delete(call)
+      call.abort()
+    }
   }
 
   #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookResponse): void {

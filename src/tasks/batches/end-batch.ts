@@ -1,17 +1,12 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
-import { parseExactJson } from '../../core/exact-json.ts'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
-import { chargedEnd } from '../apply-report.ts'
-import { commit, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
+import { chargedEnd, commit, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
 import { type BatchEnd, factsOf, isCancelling, outcomesOf } from './batch-record.ts'
-import type { PlannedRequest } from './check-requests.ts'
-import { EXACT_BODY, linesOf, TOO_LONG } from './lines.ts'
-import { journalId, linesId } from './native-vendor.ts'
+import { journalId, linesId, type PlannedRequest, planId, plannedRequests } from './lines.ts'
 import { outcomeId } from './request-run.ts'
-import { planId } from './submit-batch.ts'
 
 /** Error codes of requests that were never executed. */
 export const CANCELLED = 'batch_cancelled'
@@ -131,20 +126,6 @@ function notMadeLine(batchId: string, line: number, { id: customId }: PlannedReq
           message: 'This request could not be executed before the completion window expired.',
         }
   return JSON.stringify({ id: outcomeId(batchId, line), custom_id: customId, response: null, error })
-}
-
-/** Yields the requests of a batch in order, counted from 0. */
-export async function* plannedRequests(
-  { blobs }: BatchSettings,
-  batchId: string,
-): AsyncIterable<{ readonly line: number; readonly planned: PlannedRequest }> {
-  const plan = await blobs.get(planId(batchId))
-  if (plan === undefined) throw new Error(`the requests of the batch ${batchId} are gone`)
-  let line = 0
-  for await (const bytes of linesOf(plan.content, Number.MAX_SAFE_INTEGER)) {
-    if (bytes === TOO_LONG) continue
-    yield { line: line++, planned: parseExactJson(Buffer.from(bytes).toString(), EXACT_BODY) as PlannedRequest }
-  }
 }
 
 /**

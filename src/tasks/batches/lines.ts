@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { type ExactMembers, readExactCallerJson } from '../../core/exact-json.ts'
+import { type ExactMembers, parseExactJson, readExactCallerJson } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { NativeCall } from '../../endpoints/batches.ts'
-import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import { type CalledVendor, ownRequest } from '../call-vendor.ts'
 import { Download, DownloadError } from '../download.ts'
@@ -144,4 +144,46 @@ export async function* resultLines(
     context.taskCalls.delete(download)
     download.abort()
   }
+}
+
+/** Request of a batch in the form that is run: one line of the batch's plan. */
+export interface PlannedRequest {
+  readonly id: string
+  readonly body: unknown
+  /** Name of its price in the prices of the batch. If omitted, nothing is charged. */
+  readonly price?: string
+  /**
+   * Costs at three output limits, in nano-dollars: shortest, usual, longest. One value if the request sets a limit. If omitted,
+   * the request is free.
+   */
+  readonly costs?: readonly string[]
+}
+
+/** Yields the requests of a batch in order, counted from 0. */
+export async function* plannedRequests(
+  { blobs }: BatchSettings,
+  batchId: string,
+): AsyncIterable<{ readonly line: number; readonly planned: PlannedRequest }> {
+  const plan = await blobs.get(planId(batchId))
+  if (plan === undefined) throw new Error(`the requests of the batch ${batchId} are gone`)
+  let line = 0
+  for await (const bytes of linesOf(plan.content, Number.MAX_SAFE_INTEGER)) {
+    if (bytes === TOO_LONG) continue
+    yield { line: line++, planned: parseExactJson(Buffer.from(bytes).toString(), EXACT_BODY) as PlannedRequest }
+  }
+}
+
+/** Name of the file with the planned requests. */
+export function planId(batchId: string): string {
+  return `${batchId}_plan`
+}
+
+/** Id under which the steps of a batch are stored. */
+export function journalId(batchId: string): string {
+  return `${batchId}_native`
+}
+
+/** Id of the file with the lines for the vendor. */
+export function linesId(batchId: string): string {
+  return `${batchId}_lines`
 }

@@ -14,21 +14,20 @@ import { joinChunks } from '../../wire/chunks.ts'
 import type { Unanswered } from '../call-vendor.ts'
 import { missingKey } from '../update-task.ts'
 import { type BatchEnd, type BatchJob, endedLines, factsOf, keepOutcome, type StopReason } from './batch-record.ts'
-import { captureRequests, lineOf, NotNative } from './capture-requests.ts'
-import type { PlannedRequest } from './check-requests.ts'
-import { EXACT_BODY, ResultsUnreadable, resultLines } from './lines.ts'
+import { EXACT_BODY, linesId, type PlannedRequest, planId, ResultsUnreadable, resultLines } from './lines.ts'
 import {
   type BatchVendor,
-  linesId,
+  captureRequests,
+  lineOf,
   mayHaveBegun,
   mayPass,
   NativeJournal,
   type NativePlan,
   NativeVendor,
+  NotNative,
   reasonOf,
 } from './native-vendor.ts'
 import { RequestRun } from './request-run.ts'
-import { planId } from './submit-batch.ts'
 
 /** Result of one turn of a batch at a vendor. */
 export type NativeTurn =

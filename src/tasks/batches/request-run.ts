@@ -22,7 +22,7 @@ import type { EnlargeStatus } from '../../stores/ledger.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import { applyBatchBound, type BatchJob, costAtBound, factsOf, readCosts } from './batch-record.ts'
-import type { PlannedRequest } from './check-requests.ts'
+import type { PlannedRequest } from './lines.ts'
 
 /** Result of a run of one request. */
 export type RequestResult =
