@@ -6,7 +6,7 @@ import { OPEN_TASK_STATES, type TaskPage, type TaskRecord, type TaskState } from
 import type { BatchService } from '../tasks/batches/batch-requests.ts'
 import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
-import { DEFERRED_CREDENTIAL_ID, isOwnTask } from '../tasks/task-kinds.ts'
+import { DEFERRED_CREDENTIAL_ID, isOwnTask } from '../tasks/task-record.ts'
 import { cancelTask } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import { administer } from './audit.ts'

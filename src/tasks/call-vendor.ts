@@ -12,7 +12,7 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/chunks.ts'
-import { behaviourOf } from './task-kinds.ts'
+import { behaviourOf } from './task-record.ts'
 
 /** Maximum wait for a whole answer, in milliseconds, unless the call sets another. A lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000

@@ -26,9 +26,8 @@ import {
 import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../stores/task-store.ts'
 import { JobRunner, LOOK_INTERVAL_MS } from './job-runner.ts'
-import { frozenCharge } from './new-task.ts'
 import { runOrRetry, unsettled } from './submit-task.ts'
-import { DEFERRED_CREDENTIAL_ID, lateReceipt } from './task-kinds.ts'
+import { DEFERRED_CREDENTIAL_ID, frozenCharge, lateReceipt } from './task-record.ts'
 import {
   chargedEnd,
   commit,

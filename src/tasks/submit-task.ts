@@ -14,8 +14,15 @@ import type { VendorResponse } from '../pipeline/vendor-response.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { DeferredRequest, TaskDetails, TaskRecord } from '../stores/task-store.ts'
-import { detailsOf, newTask, type PlannedTask, planTask, taskAt } from './new-task.ts'
-import { DEFERRED_CREDENTIAL_ID, receiptOf } from './task-kinds.ts'
+import {
+  DEFERRED_CREDENTIAL_ID,
+  detailsOf,
+  newTask,
+  type PlannedTask,
+  planTask,
+  receiptOf,
+  taskAt,
+} from './task-record.ts'
 import { commit, endTask } from './update-task.ts'
 import { signingSecrets } from './webhook-payload.ts'
 

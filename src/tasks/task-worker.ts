@@ -7,7 +7,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { vendorOf } from './call-vendor.ts'
 import { WorkLoop } from './job-runner.ts'
 import { queuedTask, unsettled } from './submit-task.ts'
-import { isOwnTask, kindOf, lateReceipt } from './task-kinds.ts'
+import { isOwnTask, kindOf, lateReceipt } from './task-record.ts'
 import {
   commit,
   endTask,

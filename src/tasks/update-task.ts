@@ -8,8 +8,7 @@ import type { Resolution } from '../stores/resolution.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { readTaskReport, reportAccountProblem, reportUnanswered, vendorOf } from './call-vendor.ts'
-import { frozenCharge } from './new-task.ts'
-import { behaviourOf, kindOf, pollIntervalOf } from './task-kinds.ts'
+import { behaviourOf, frozenCharge, kindOf, pollIntervalOf } from './task-record.ts'
 import { newDelivery } from './webhook-payload.ts'
 
 /** States in which a task is polled. */

@@ -291,9 +291,8 @@ export async function endedLines({ outcomes }: BatchSettings, batchId: string): 
   for (let after = -1; ; ) {
     const lines = await outcomes.lines(batchId, after, LINES_PAGE)
     for (const line of lines) ended.add(line)
-    const last = lines.at(-1)
-    if (last === undefined) return ended
-    after = last
+    if (lines.length < LINES_PAGE) return ended
+    after = lines.at(-1)!
   }
 }
 
@@ -302,9 +301,8 @@ export async function* outcomesOf(outcomes: BatchStore, batchId: string): AsyncI
   for (let after = -1; ; ) {
     const page = await outcomes.page(batchId, after, PAGE)
     yield* page
-    const last = page.at(-1)
-    if (last === undefined) return
-    after = last.line
+    if (page.length < PAGE) return
+    after = page.at(-1)!.line
   }
 }
 

@@ -130,9 +130,10 @@ export class NativeRun {
       [...vendors.values()].some(({ batches, apiKeys }) => batches !== undefined && apiKeys.length > 0)
     const wasBegun = !this.#journal.isEmpty
     if (wasBegun && this.#isStopping) return 'stopped'
+    if (!wasBegun && !isFit) return undefined
     const ended = await endedLines(this.#job.settings, this.#job.task.id)
     // A batch that an earlier release, or a gateway without this option, has begun continues in the same way.
-    if (!wasBegun && (!isFit || ended.size > 0)) return undefined
+    if (!wasBegun && ended.size > 0) return undefined
     if (!isFit || this.#journal.count('begun') >= MOST_TRIES) return await this.#pacedFor('it cannot be captured')
     await this.#journal.append({ step: 'begun' })
     try {

@@ -18,9 +18,8 @@ import { recall } from '../../pipeline/stored-answers.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../../stores/idempotency-store.ts'
 import type { Principal } from '../../stores/principal.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
-import { newTask } from '../new-task.ts'
 import { deferredPrincipal, note, queuedTask, reserveTask, SUBMISSION_MS } from '../submit-task.ts'
-import { receiptOf } from '../task-kinds.ts'
+import { newTask, receiptOf } from '../task-record.ts'
 import {
   addCosts,
   BATCH_CREDENTIAL_ID,
