@@ -63,7 +63,7 @@ export interface CalledVendor {
 }
 
 /** Call that the gateway makes itself, without a caller's request. */
-export interface OwnCall {
+export interface InternalCall {
   readonly method: TransportRequest['method']
   readonly path: string
   readonly headers: readonly string[]
@@ -77,7 +77,7 @@ export interface OwnCall {
 export async function callVendor<Value>(
   context: PipelineContext,
   { vendor, credentials }: CalledVendor,
-  request: OwnCall,
+  request: InternalCall,
   read: (answer: WireAnswer) => Value | undefined,
 ): Promise<TaskResponse<Value>> {
   if (credentials === undefined) return send(context, vendor, request, read, undefined)
@@ -97,7 +97,7 @@ export async function callVendor<Value>(
 export function ownRequest(
   context: PipelineContext,
   vendor: Vendor,
-  { method, path, headers, body, timeoutMs }: OwnCall,
+  { method, path, headers, body, timeoutMs }: InternalCall,
   credential: Credential | undefined,
 ): TransportRequest {
   const sent: TransportRequest = {
@@ -116,7 +116,7 @@ export function ownRequest(
 async function send<Value>(
   context: PipelineContext,
   vendor: Vendor,
-  request: OwnCall,
+  request: InternalCall,
   read: (answer: WireAnswer) => Value | undefined,
   credential: Credential | undefined,
 ): Promise<TaskResponse<Value>> {

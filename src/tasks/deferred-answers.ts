@@ -334,8 +334,8 @@ const ENDED: RunOutcome = { kind: 'ended' }
  * Limits of the delay before a retry, in milliseconds. The delay is half of the time since the submission, if a limit or the store
  * stopped the run.
  */
-const SHORTEST_RETRY_DELAY_MS = 1_000
-const LONGEST_RETRY_DELAY_MS = 60_000
+const MIN_RETRY_DELAY_MS = 1_000
+const MAX_RETRY_DELAY_MS = 60_000
 
 /** Why a run is stopped. `ended`: its task has ended elsewhere. `charged`: its task has ended elsewhere, and that end has charged it. */
 type StopReason = 'put-back' | 'cancelled' | 'ended' | 'charged'
@@ -528,8 +528,8 @@ class DeferredRun implements Completion {
     const mayPass = error.code === 'rate_limited' || error.code === 'store_unavailable'
     if (this.#stopReason !== undefined || !mayPass) return await this.#unanswered(error, undefined)
     const nowMs = this.#context.clock.now()
-    const waitedMs = Math.min((nowMs - this.task.createdAtMs) / 2, LONGEST_RETRY_DELAY_MS)
-    const delayMs = Math.max(SHORTEST_RETRY_DELAY_MS, waitedMs, (error.retryAfterSeconds ?? 0) * 1_000)
+    const waitedMs = Math.min((nowMs - this.task.createdAtMs) / 2, MAX_RETRY_DELAY_MS)
+    const delayMs = Math.max(MIN_RETRY_DELAY_MS, waitedMs, (error.retryAfterSeconds ?? 0) * 1_000)
     this.#outcome = { kind: 'again', atMs: nowMs + delayMs }
   }
 

@@ -92,16 +92,17 @@ export class TaskWorker extends WorkLoop {
 
   /** Tasks without a configured vendor still fail at their deadline; otherwise their money would be held indefinitely. */
   protected async look(): Promise<void> {
-    const { clock } = this.context
+    let delayMs = this.lookIntervalMs
     for (const { credentialId, pollBudget } of [...this.#credentials, ...this.#replaced]) {
       const tasks = await this.#take(credentialId, pollBudget)
       for (const task of tasks) this.track(this.#poll(task), task.details.requestId)
       // A full window means that more tasks are due in the next one.
-      if (tasks.length >= pollBudget.takes) this.lookAt(clock.now() + pollBudget.windowMs)
+      if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
     }
     await this.every('sweep', OVERDUE_INTERVAL_MS, () => this.#sweep())
     await this.every('purge', PURGE_INTERVAL_MS, () => this.#purge())
     await this.every('keys', REPLACED_KEYS_INTERVAL_MS, () => this.#findReplaced())
+    this.lookAt(this.context.clock.now() + delayMs)
   }
 
   async #take(credentialId: string, budget: TaskOperation['pollBudget']): Promise<readonly TaskRecord[]> {

@@ -286,11 +286,11 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
   switch (report.status) {
     case 'queued':
     case 'in_progress':
-      return goesOn(task, { ...details, unknownReports: 0 }, report.status, facts)
+      return continueTask(task, { ...details, unknownReports: 0 }, report.status, facts)
     case 'unknown': {
       const unknownReports = details.unknownReports + 1
       if (unknownReports < UNKNOWN_REPORTS_BELIEVED)
-        return goesOn(
+        return continueTask(
           task,
           { ...task.details, polls: details.polls, unansweredPolls: undefined, unknownReports },
           task.state,
@@ -355,7 +355,7 @@ function withReport(details: TaskDetails, { output, usage, facts }: TaskReport):
   }
 }
 
-function goesOn(task: TaskRecord, details: TaskDetails, state: TaskState, facts: ReportFacts): ReportOutcome {
+function continueTask(task: TaskRecord, details: TaskDetails, state: TaskState, facts: ReportFacts): ReportOutcome {
   const set = {
     state,
     details,

@@ -316,7 +316,7 @@ export class BatchRun {
       if (result.kind === 'stopped') return this.#leaveOpen(line, tries)
       if (result.kind === 'ended') return await this.#keep(run, result.outcome)
       // Rejections by the caller's limits or the store do not count as a try.
-      if (isOurs(result.error)) tries = Math.max(1, tries)
+      if (isGatewayLimit(result.error)) tries = Math.max(1, tries)
       else if (tries++ >= MAX_TRIES) return await this.#keep(run, result.outcome)
       if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
       await this.#pause(delayOf(result.error, tries))
@@ -359,14 +359,14 @@ export class BatchRun {
   }
 }
 
-function isOurs({ code }: GatewayError): boolean {
+function isGatewayLimit({ code }: GatewayError): boolean {
   return code === 'rate_limited' || code === 'store_unavailable'
 }
 
 function delayOf(error: GatewayError, tries: number): number {
   const delayMs =
     error.retryAfterSeconds === undefined ? FIRST_DELAY_MS * 2 ** (tries - 1) : error.retryAfterSeconds * 1_000
-  return Math.min(MAX_DELAY_MS, Math.max(delayMs, isOurs(error) ? 1_000 : FIRST_DELAY_MS))
+  return Math.min(MAX_DELAY_MS, Math.max(delayMs, isGatewayLimit(error) ? 1_000 : FIRST_DELAY_MS))
 }
 
 /** Error codes of requests that were never executed. */

@@ -14,7 +14,7 @@ import { joinChunks } from '../../wire/chunks.ts'
 import {
   type CalledVendor,
   callVendor,
-  type OwnCall,
+  type InternalCall,
   reportUnanswered,
   type TaskNames,
   type TaskResponse,
@@ -70,7 +70,7 @@ export class NativeVendor {
     return callVendor(this.#job.context, this.called, body === null ? own : { ...own, ...this.#bodyOf(body) }, read)
   }
 
-  #bodyOf(body: string | LinesBody): Pick<OwnCall, 'body' | 'timeoutMs'> {
+  #bodyOf(body: string | LinesBody): Pick<InternalCall, 'body' | 'timeoutMs'> {
     if (typeof body === 'string') return { body: () => body }
     const lines = linesBody(this.#job.settings, linesId(this.#job.task.id), body, this.plan)
     return { body: lines, timeoutMs: UPLOAD_TIMEOUT_MS }

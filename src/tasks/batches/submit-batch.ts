@@ -277,9 +277,9 @@ function taskOf(
 }
 
 /** Maximum number of reported faults. */
-const MOST_FAULTS = 100
+const MAX_FAULTS = 100
 /** Maximum number of different prices in one batch. Requests may differ in what they are charged by. */
-const MOST_PRICES = 100
+const MAX_PRICES = 100
 /** Number of requests that are checked before other work gets a turn of the event loop. */
 const CHECKED_PER_TURN = 20
 /** A larger request has its own turns of the event loop: parsing its JSON may take half a second. */
@@ -316,7 +316,7 @@ export class RequestChecks {
 
   /** Whether there are so many faults that the rest is not read. */
   get isHopeless(): boolean {
-    return this.faults.length >= MOST_FAULTS
+    return this.faults.length >= MAX_FAULTS
   }
 
   fault(fault: LineFault): void {
@@ -404,9 +404,9 @@ export class RequestChecks {
     const known = this.#priceNames.get(key)
     if (known !== undefined) return known
     const name = String(this.#priceNames.size)
-    if (this.#priceNames.size === MOST_PRICES)
+    if (this.#priceNames.size === MAX_PRICES)
       throw new GatewayError('invalid_request', {
-        message: `A batch can have at most ${MOST_PRICES} different prices.`,
+        message: `A batch can have at most ${MAX_PRICES} different prices.`,
       })
     this.#priceNames.set(key, name)
     this.prices ??= {}
