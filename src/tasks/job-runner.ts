@@ -114,7 +114,7 @@ export abstract class WorkLoop {
     reportFault(this.context, requestId, this.#area, error)
   }
 
-  /** Starts nothing more, and waits for work in progress. `cutOff` ends work that is still in progress after `drainMs`. */
+  /** Starts nothing more, and waits for work in progress. Calls `cutOff` for work that has not ended after `drainMs`. */
   protected async drain(drainMs: number, cutOff: () => void): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
@@ -134,7 +134,7 @@ export interface RunningJob<Run> {
   readonly ended: Promise<void>
 }
 
-/** Work of a caller, without its end. */
+/** Caller of a task, and the rights that its key needs. */
 export type CallerRights = Omit<CallerWork, 'end'>
 
 /**
@@ -163,7 +163,10 @@ export abstract class JobRunner<Run> extends WorkLoop {
   /** Runs a leased task to its end, or puts it back. */
   protected abstract runTask(task: TaskRecord, run: Run): Promise<void>
 
-  /** Handles a renewed lease. `isLost` if the task has ended or is leased by no one, so that this process must stop. */
+  /**
+   * Called after each renewal of a lease.
+   * @param isLost Whether the task has ended elsewhere, so that its run must stop.
+   */
   protected abstract renewed(task: TaskRecord, run: Run, isLost: boolean): Promise<void>
 
   /** Ends a run whose caller has lost the right to it. */
@@ -222,7 +225,7 @@ export abstract class JobRunner<Run> extends WorkLoop {
     return (await this.context.store.tasks.change({ id, from: [state], set, answered }, nowMs)) !== undefined
   }
 
-  /** Queues a running task again, until a time in Unix milliseconds. */
+  /** Queues a running task again. It is due at this time, in Unix milliseconds. */
   protected async putBack(id: string, nextPollAtMs: number, details?: TaskRecord['details']): Promise<void> {
     const set = { state: 'queued', nextPollAtMs, ...(details && { details }) } as const
     await this.context.store.tasks.change({ id, from: ['in_progress'], set }, this.context.clock.now())

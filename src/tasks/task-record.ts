@@ -43,6 +43,7 @@ export function isOwnTask({ credentialId }: Pick<TaskRecord, 'credentialId'>): b
   return OWN_KINDS.has(credentialId)
 }
 
+/** Returns the kind of a task. */
 export function kindOf({ credentialId }: TaskRecord): TaskKind {
   return OWN_KINDS.get(credentialId) ?? vendorTasks
 }
@@ -110,7 +111,7 @@ export function newTask({ clock }: PipelineContext, draft: TaskDraft): TaskRecor
   }
 }
 
-/** Returns the members of a caller's request that the details of its task share with those of any other request. */
+/** Returns the details of a task that every request decides in the same way. */
 export function detailsOf(admitted: Admitted) {
   return {
     requestId: admitted.requestId,
