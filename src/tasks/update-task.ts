@@ -289,30 +289,25 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
       return continueTask(task, { ...details, unknownReports: 0 }, report.status, facts)
     case 'unknown': {
       const unknownReports = details.unknownReports + 1
-      if (unknownReports < UNKNOWN_REPORTS_BELIEVED)
-        return continueTask(
-          task,
-          { ...task.details, polls: details.polls, unansweredPolls: undefined, unknownReports },
-          task.state,
-          facts,
-        )
+      const { polls } = details
+      const counted = { ...task.details, polls, unansweredPolls: undefined, unknownReports }
+      if (unknownReports < UNKNOWN_REPORTS_BELIEVED) return continueTask(task, counted, task.state, facts)
       const error = { code: 'task_expired', message: 'The model vendor no longer knows the task.' }
       const end = { state: 'failed', nowMs: facts.nowMs, unbilled: unbilledAsHeld(details) } as const
       return endTask(task, { ...details, unknownReports, error }, end)
     }
     case 'completed':
       return completed(task, details, report, facts)
-    case 'failed': {
-      const error = report.error ?? { code: 'task_failed', message: 'The model vendor could not complete the task.' }
-      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: unbilledAsReported(report, facts) } as const
-      return endTask(task, { ...details, error }, end)
-    }
+    case 'failed':
     case 'cancelled': {
-      const end = { state: 'cancelled', nowMs: facts.nowMs, unbilled: unbilledAsReported(report, facts) } as const
-      return endTask(task, details, end)
+      const { status: state, error = FAILED } = report
+      const end = { state, nowMs: facts.nowMs, unbilled: unbilledAsReported(report, facts) }
+      return endTask(task, state === 'failed' ? { ...details, error } : details, end)
     }
   }
 }
+
+const FAILED = { code: 'task_failed', message: 'The model vendor could not complete the task.' }
 
 /** Returns the usage of a task that the vendor did not complete. */
 function unbilledAsReported({ billed }: TaskReport, facts: ReportFacts): UnbilledUsage | undefined {
@@ -330,17 +325,12 @@ export function endTask(
     readonly unbilled?: UnbilledUsage | undefined
   },
 ): ReportOutcome {
-  const set = { state: end.state, updatedAtMs: end.nowMs, details }
+  const { state, nowMs, unbilled } = end
+  const set = { state, updatedAtMs: nowMs, details }
   return {
     task: { ...task, ...set },
     change: { set, resolve: task.holdId === undefined ? undefined : { kind: 'void' } },
-    ended: {
-      state: end.state,
-      usage: undefined,
-      costNanoDollars: 0n,
-      implausible: [],
-      unbilled: end.unbilled,
-    },
+    ended: { state, usage: undefined, costNanoDollars: 0n, implausible: [], unbilled },
   }
 }
 
