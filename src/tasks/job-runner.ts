@@ -199,7 +199,7 @@ export abstract class JobRunner<Run> extends WorkLoop {
     return await this.context.store.tasks.leaseDue({ ...query, ...times, credentialId, budget: NO_BUDGET })
   }
 
-  /** Starts the run of a leased task. A task that already runs here is not lost. */
+  /** Starts the run of a leased task. Has no effect if the task runs here already. */
   protected begin(task: TaskRecord): void {
     const { id, details } = task
     if (details.deferred === undefined || this.running.has(id)) return

@@ -155,7 +155,7 @@ export class TaskWorker extends WorkLoop {
 
   async #expire(task: TaskRecord): Promise<void> {
     if (task.state === 'submitting') await this.#lose(task)
-    // Finished work must be charged, so it is polled once more, within the vendor's budget. {@link TaskWorker.#poll} handles the result.
+    // Finished work must be charged, so the task is polled once more, within the vendor's budget. `#poll` ends it otherwise.
     else if (POLLED_STATES.includes(task.state) && vendorOf(this.context, task) !== undefined) {
       const nowMs = this.context.clock.now()
       const set = { nextPollAtMs: Math.min(task.nextPollAtMs, nowMs) }
