@@ -50,6 +50,50 @@ export class CallsUnderWay {
   }
 }
 
+/** Runs a limited number of jobs at the same time. */
+export class Pool {
+  readonly #size: number
+  readonly #underWay = new Set<Promise<void>>()
+  #fault: { readonly error: unknown } | undefined
+
+  constructor(size: number) {
+    this.#size = size
+  }
+
+  /**
+   * Starts a job once there is room.
+   * @throws the error of an earlier job.
+   */
+  async begin(work: () => Promise<void>): Promise<void> {
+    while (this.#underWay.size >= this.#size) await Promise.race(this.#underWay)
+    this.#throwFault()
+    const running: Promise<void> = work()
+      .catch((error: unknown) => {
+        this.#fault ??= { error }
+      })
+      .finally(() => this.#underWay.delete(running))
+    this.#underWay.add(running)
+  }
+
+  /** Waits for all jobs. Never rejects. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
+  /**
+   * Waits for all jobs.
+   * @throws the error of a job.
+   */
+  async ended(): Promise<void> {
+    await this.settled()
+    this.#throwFault()
+  }
+
+  #throwFault(): void {
+    if (this.#fault !== undefined) throw this.#fault.error
+  }
+}
+
 /** Writer that has buffered data instead of passing it to the socket. */
 export interface Sender {
   /** Sends the buffered data. Must not throw. */

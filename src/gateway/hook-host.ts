@@ -1,10 +1,8 @@
-import { Buffer } from 'node:buffer'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { AskingCall, GatewayHook, HookHost } from '../hooks/call-hook.ts'
 import type { AnyHook } from '../hooks/hook.ts'
-import { CallRecord } from '../pipeline/call-record.ts'
-import { InnerCaller, innerRequest } from '../pipeline/idempotent-request.ts'
+import { InnerCaller, innerCall } from '../pipeline/idempotent-request.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { runToEnd } from '../pipeline/serve.ts'
 
@@ -74,14 +72,12 @@ async function ask(context: PipelineContext, path: string, body: object, call: A
   const { signal, principal } = call
   signal.throwIfAborted()
   const caller = new InnerCaller()
-  const received = new CallRecord({
-    request: innerRequest(path, Buffer.from(JSON.stringify(body))),
-    sink: caller,
+  const received = innerCall(context, {
+    endpoint,
+    principal: { ...principal, scopes: undefined, limits: undefined, plan: null },
     requestId: context.ids.next('req'),
-    startedAtMs: context.clock.now(),
-    called: endpoint,
-    vouchedPrincipal: { ...principal, scopes: undefined, limits: undefined, plan: null },
-    routeOverride: undefined,
+    body: JSON.stringify(body),
+    sink: caller,
   })
   // The timeout belongs to the hook.
   const abort = (): void => received.calls.abort('overdue')

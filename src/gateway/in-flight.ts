@@ -3,7 +3,7 @@ import { type CallerWork, factsOfCaller, refusalOf } from '../pipeline/authentic
 import type { Parsed, Received } from '../pipeline/call-record.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
-import type { DeferredRunner } from '../tasks/deferred-runner.ts'
+import type { DeferredRunner } from '../tasks/deferred-answers.ts'
 import type { TaskWorker } from '../tasks/task-worker.ts'
 import type { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 

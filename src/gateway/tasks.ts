@@ -3,12 +3,12 @@ import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { OPEN_TASK_STATES, type TaskPage, type TaskRecord, type TaskState } from '../stores/task-store.ts'
-import { isBatch } from '../tasks/batches/batch-record.ts'
 import type { BatchService } from '../tasks/batches/batch-requests.ts'
 import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
+import { DEFERRED_CREDENTIAL_ID, isOwnTask } from '../tasks/task-record.ts'
 import { cancelTask } from '../tasks/task-requests.ts'
-import { DEFERRED_CREDENTIAL_ID, type WakeWebhooks } from '../tasks/update-task.ts'
+import type { WakeWebhooks } from '../tasks/update-task.ts'
 import { administer } from './audit.ts'
 import { checkedPageSize, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
@@ -135,7 +135,7 @@ export async function cancelAnyTask(
   const loaded = batches()
   if (!OPEN_TASK_STATES.includes(task.state)) throw new GatewayError('task_not_cancellable')
   if (task.credentialId === DEFERRED_CREDENTIAL_ID) await deferred.cancel(context, task)
-  else if (!isBatch(task)) await cancelTask(context, task, wakeWebhooks)
+  else if (!isOwnTask(task)) await cancelTask(context, task, wakeWebhooks)
   else if (loaded !== undefined) await loaded.engine.cancelBatch(context, loaded.runner, task)
   else throw new GatewayError('task_not_cancellable', { message: 'This gateway has no batches.' })
 }

@@ -2,8 +2,11 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { Principal } from '../stores/principal.ts'
 import type { Creation } from '../stores/stored-bounds.ts'
+import { CallRecord } from './call-record.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /**
@@ -68,6 +71,43 @@ export async function completeKey(
   if (await store.idempotency.complete(claim, answer, clock.now())) return
   const error = new Error('an Idempotency-Key was freed before the answer arrived: the answer is not stored')
   reportFault(context, claim.claimedBy, 'idempotency', error)
+}
+
+/** Request of the gateway to itself. */
+export interface InnerCall {
+  readonly endpoint: Endpoint
+  readonly principal: Principal
+  readonly requestId: string
+  /** JSON text. */
+  readonly body: string
+  /** Discards the answer by default. */
+  readonly sink?: ByteSink
+  readonly answerId?: string
+}
+
+/** Creates the record of a request of the gateway to itself. */
+export function innerCall(
+  { clock }: Pick<PipelineContext, 'clock'>,
+  { endpoint, principal, requestId, body, sink = NOWHERE, answerId }: InnerCall,
+): CallRecord {
+  return new CallRecord({
+    request: innerRequest(endpoint.path, Buffer.from(body)),
+    sink,
+    requestId,
+    startedAtMs: clock.now(),
+    called: endpoint,
+    vouchedPrincipal: principal,
+    routeOverride: undefined,
+    answerId,
+  })
+}
+
+/** Creates the record of a request whose acceptance and end have their own events. */
+export function laterCall(context: PipelineContext, call: InnerCall): CallRecord {
+  const record = innerCall(context, call)
+  record.observation = context.observers?.later(record.startedAtMs)
+  record.announced()
+  return record
 }
 
 /** Request of the gateway to itself: JSON, without other headers. */

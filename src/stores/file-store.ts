@@ -83,9 +83,9 @@ export interface BatchStore {
   add(batchId: string, outcome: BatchOutcome, expiresAtMs: number): MaybePromise<boolean>
   /** Returns the number of outcomes of a batch so far; zeros for an unknown batch. */
   tally(batchId: string): MaybePromise<BatchTally>
-  /** Returns outcomes after a position, in order; -1 begins with the first one. */
+  /** Returns up to `limit` outcomes after a position, in order; fewer if there are no more. -1 begins with the first one. */
   page(batchId: string, afterLine: number, limit: number): MaybePromise<readonly BatchOutcome[]>
-  /** Returns the positions after this one that have an outcome, in order. */
+  /** Returns up to `limit` positions after this one that have an outcome, in order; fewer if there are no more. */
   lines(batchId: string, afterLine: number, limit: number): MaybePromise<readonly number[]>
   /** Deletes up to `limit` outcomes of a batch and returns how many were deleted. */
   delete(batchId: string, limit: number): MaybePromise<number>

@@ -4,14 +4,15 @@ import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { TaskOperation, TaskReport } from '../endpoints/task.ts'
 import { BufferedCall } from '../pipeline/buffered-call.ts'
 import { failureOfVendor } from '../pipeline/error-classification.ts'
-import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { TEXT_LEFT_OUT } from '../pipeline/estimate.ts'
+import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { headersAt, pathAt, refusesCredential, withCredential, withoutSecrets } from '../pipeline/vendor-access.ts'
 import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/chunks.ts'
-import { behaviourOf } from './new-task.ts'
+import { behaviourOf } from './task-record.ts'
 
 /** Maximum wait for a whole answer, in milliseconds, unless the call sets another. A lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000
@@ -24,6 +25,35 @@ export type TaskResponse<Value> =
   /** Not reached, timed out, or an unreadable answer. `wasSent` is `false` if the vendor cannot have received the call. */
   | { readonly kind: 'unreachable'; readonly reason: string; readonly wasSent: boolean }
 
+/** Response without a usable answer. */
+export type Unanswered = Exclude<TaskResponse<unknown>, { kind: 'answer' }>
+
+/** Members of log lines about a task. */
+export type TaskNames = Readonly<Record<'requestId' | 'taskId' | 'vendor' | 'model', string>>
+
+/**
+ * Logs one line for a call that a vendor did not answer, and emits an event if the operator must act. The prompt is not known here,
+ * so quotes of it cannot be found, and the vendor's message is left out.
+ */
+export function reportUnanswered(context: PipelineContext, named: TaskNames, text: string, response: Unanswered): void {
+  if (response.kind === 'unreachable') {
+    context.logger.warn(text, { ...named, reason: response.reason })
+    return
+  }
+  const { kind: reason, status, code } = response.failure
+  if (reason === 'operator') reportAccountProblem(context, named, response.failure)
+  context.logger[reason === 'operator' ? 'error' : 'warn'](text, { ...named, reason, status, vendorCode: code })
+}
+
+/** Emits an event about the operator's account at a vendor. */
+export function reportAccountProblem(
+  context: PipelineContext,
+  { requestId, vendor }: TaskNames,
+  { status, code }: VendorFailure,
+): void {
+  emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message: TEXT_LEFT_OUT })
+}
+
 /** Vendor, and the operator's key for the call. */
 export interface CalledVendor {
   readonly vendor: Vendor
@@ -33,7 +63,7 @@ export interface CalledVendor {
 }
 
 /** Call that the gateway makes itself, without a caller's request. */
-export interface OwnCall {
+export interface InternalCall {
   readonly method: TransportRequest['method']
   readonly path: string
   readonly headers: readonly string[]
@@ -47,7 +77,7 @@ export interface OwnCall {
 export async function callVendor<Value>(
   context: PipelineContext,
   { vendor, credentials }: CalledVendor,
-  request: OwnCall,
+  request: InternalCall,
   read: (answer: WireAnswer) => Value | undefined,
 ): Promise<TaskResponse<Value>> {
   if (credentials === undefined) return send(context, vendor, request, read, undefined)
@@ -67,7 +97,7 @@ export async function callVendor<Value>(
 export function ownRequest(
   context: PipelineContext,
   vendor: Vendor,
-  { method, path, headers, body, timeoutMs }: OwnCall,
+  { method, path, headers, body, timeoutMs }: InternalCall,
   credential: Credential | undefined,
 ): TransportRequest {
   const sent: TransportRequest = {
@@ -86,7 +116,7 @@ export function ownRequest(
 async function send<Value>(
   context: PipelineContext,
   vendor: Vendor,
-  request: OwnCall,
+  request: InternalCall,
   read: (answer: WireAnswer) => Value | undefined,
   credential: Credential | undefined,
 ): Promise<TaskResponse<Value>> {

@@ -1,19 +1,29 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
+import { exactJsonText } from '../core/exact-json.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admission.ts'
 import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
 import { settleLater, type UnsettledHold } from '../pipeline/charge.ts'
 import type { Completion } from '../pipeline/completion.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
-import type { PricedRequest } from '../pipeline/pricing.ts'
-import { type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pipeline/reserve.ts'
-import { respondWhole, taskHead } from '../pipeline/respond.ts'
+import { type PricedRequest, priceRequest } from '../pipeline/pricing.ts'
+import { boundedForLater, type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pipeline/reserve.ts'
+import { respondReplay, respondWhole, taskHead } from '../pipeline/respond.ts'
 import type { VendorResponse } from '../pipeline/vendor-response.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
-import type { TaskRecord } from '../stores/task-store.ts'
-import { endTask } from './apply-report.ts'
-import { behaviourOf, type PlannedTask, planTask, taskAt } from './new-task.ts'
-import { commit } from './update-task.ts'
+import type { Principal } from '../stores/principal.ts'
+import type { DeferredRequest, TaskDetails, TaskRecord } from '../stores/task-store.ts'
+import {
+  DEFERRED_CREDENTIAL_ID,
+  detailsOf,
+  newTask,
+  type PlannedTask,
+  planTask,
+  receiptOf,
+  taskAt,
+} from './task-record.ts'
+import { commit, endTask } from './update-task.ts'
 import { signingSecrets } from './webhook-payload.ts'
 
 /** The hold of a task outlives the task by this time, so that it never expires before the task ends. */
@@ -62,7 +72,7 @@ async function endSubmission(
     await discard(context, reserved, planned.task, error)
     throw error
   }
-  const receipt = receiptResponse(context, taken)
+  const receipt = receiptOf(context, taken)
   await note(context, reserved, taken, receipt)
   // The task exists from here on, so an error on the caller's side is not a rejection.
   reserved.announced()
@@ -70,14 +80,6 @@ async function endSubmission(
   const dropped = response.kind === 'failed' ? [] : response.dropped
   const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
   respondWhole(reserved.sink, { status, headers }, [body])
-}
-
-const RECEIPT_HEADERS = ['content-type', 'application/json']
-
-/** Response to a submission: 202 and the receipt. Its Idempotency-Key replays the same response. */
-export function receiptResponse(context: PipelineContext, task: TaskRecord): StoredAnswer {
-  const receipt = behaviourOf(context, task)?.receipt(task) ?? { id: task.id }
-  return { status: 202, headers: RECEIPT_HEADERS, body: Buffer.from(JSON.stringify(receipt)) }
 }
 
 /**
@@ -195,12 +197,8 @@ function isStoreFault(cause: unknown): boolean {
 function takenTask(context: PipelineContext, planned: PlannedTask, response: VendorResponse): TaskRecord | undefined {
   const { candidate } = response
   if (candidate === undefined) return undefined
-  if (response.kind === 'json' && response.body.task !== undefined) {
-    const { upstreamId, output } = response.body.task
-    return taskAt(context, planned, { candidate, state: 'queued', upstreamId, output })
-  }
   if (response.kind === 'failed' && !response.mayHaveBegun) return undefined
-  return taskAt(context, planned, { candidate, state: 'unknown', upstreamId: undefined, output: undefined })
+  return taskAt(context, planned, { candidate, accepted: response.kind === 'json' ? response.body.task : undefined })
 }
 
 /**
@@ -279,4 +277,150 @@ export async function runOrRetry(
     reportFault(context, hold.requestId, 'tasks', error)
     settleLater(context, hold, { run, untilMs, error })
   }
+}
+
+/** After this time, a submission that is not yet queued counts as abandoned by a process that died. */
+export const SUBMISSION_MS = 60_000
+
+/** Parts of the runner of deferred answers that a submission needs. */
+export interface DeferredQueue {
+  /** Looks for work immediately. */
+  wake(): void
+  /** Sends a task to its caller as events until it has ended. */
+  follow(
+    context: PipelineContext,
+    exchange: Pick<Reserved, 'sink' | 'requestId'>,
+    task: TaskRecord,
+    startingAfter?: number,
+    headers?: readonly string[],
+  ): Promise<void>
+  /** Sends the task of an earlier request with the same Idempotency-Key, which may have ended. */
+  followAgain(context: PipelineContext, repeated: Admitted, taskId: string): Promise<void>
+}
+
+/**
+ * Request whose answer is generated after the request has ended. Money and request are stored together, and the caller gets the id of
+ * the answer, or its events. The runner does the rest.
+ */
+export class DeferredSubmission implements Completion {
+  readonly #queue: DeferredQueue
+  #task: TaskRecord | undefined
+  #follows = false
+
+  constructor(queue: DeferredQueue) {
+    this.#queue = queue
+  }
+
+  check(context: PipelineContext, { endpoint, body, principal }: Parsed): Promise<void> {
+    if (!context.keptAnswers.keeps)
+      throw new GatewayError('unsupported_parameter', {
+        message: 'background: this gateway does not store answers',
+        param: 'background',
+      })
+    return ensureWebhookSecret(context, principal.accountId, deferralOf(endpoint).webhookUrl(body))
+  }
+
+  async reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome> {
+    await boundedForLater(context, admitted)
+    const task = planDeferred(context, admitted)
+    this.#task = task
+    this.#follows = admitted.isStream
+    return await reserveTask(context, admitted, {
+      task,
+      holdExpiresAtMs: task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS,
+    })
+  }
+
+  async accept(context: PipelineContext, reserved: Reserved): Promise<void> {
+    if (this.#task === undefined) throw new TypeError('a deferred answer is accepted after it was reserved')
+    const queued = queuedTask(context, this.#task)
+    const receipt = receiptOf(context, queued)
+    try {
+      await note(context, reserved, queued, receipt)
+      reserved.announced()
+    } finally {
+      // Its run counts against the caller's limits of concurrent requests and tokens.
+      await release(context, reserved, 0)
+    }
+    this.#queue.wake()
+    const dropped = deferralOf(reserved.endpoint).dropped?.(reserved.body) ?? []
+    if (this.#follows) {
+      const headers = dropped.length === 0 ? [] : ['x-signalbox-dropped', dropped.join(', ')]
+      return await this.#queue.follow(context, reserved, queued, -1, headers)
+    }
+    const { status, body } = receipt
+    const facts = { vendorId: queued.details.vendor, dropped, byteLength: body.byteLength }
+    respondWhole(reserved.sink, { status, headers: taskHead(reserved, facts) }, [body])
+  }
+
+  async replay(context: PipelineContext, admitted: Admitted, answer: StoredAnswer): Promise<void> {
+    if (!admitted.isStream) return respondReplay(admitted.sink, answer, admitted.requestId)
+    const { id } = JSON.parse(Buffer.from(answer.body).toString('utf8')) as { readonly id: string }
+    await this.#queue.followAgain(context, admitted, id)
+  }
+
+  end(): never {
+    throw new TypeError('a submission asks no vendor')
+  }
+}
+
+function deferralOf({ deferral, path }: Endpoint): NonNullable<Endpoint['deferral']> {
+  if (deferral === undefined) throw new TypeError(`answers of ${path} are not deferred`)
+  return deferral
+}
+
+function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord {
+  const { endpoint, chain, principal, continued, fittedOutputTokens: bound } = admitted
+  const deferral = deferralOf(endpoint)
+  const priced = priceRequest(context, admitted, admitted.estimate)
+  if (priced?.rates.some(({ otherModels }) => otherModels !== undefined) === true)
+    throw new GatewayError('unsupported_parameter', {
+      message: 'Tools that use other models cannot be used in the background.',
+      param: 'tools',
+    })
+  const model = priced?.chain[0] ?? chain[0]!
+  // The request is stored as its caller wrote it: references are resolved when it runs.
+  const original = continued?.recalled?.original?.request
+  const { outputBound } = endpoint
+  const isBounded = bound !== undefined && outputBound !== undefined
+  const request = original && isBounded ? { ...original, [outputBound.member]: bound } : (original ?? admitted.body)
+  const id = context.ids.next(endpoint.kept?.idPrefix ?? 'task')
+  return newTask(context, {
+    id,
+    principal,
+    credentialId: DEFERRED_CREDENTIAL_ID,
+    submissionMs: SUBMISSION_MS,
+    details: {
+      ...detailsOf(admitted),
+      model: model.id,
+      vendor: model.vendor,
+      prices: priced && frozenPrices(priced),
+      variant: model.id,
+      facts: {},
+      webhookUrl: deferral.webhookUrl(request),
+      deferred: {
+        body: exactJsonText(deferral.runnable(request)),
+        begun: deferral.begun(request, { id, model: model.id, nowMs: context.clock.now() }),
+        principal: deferredPrincipal(principal),
+      },
+    },
+  })
+}
+
+/** Returns the members of a caller that its request needs when it runs. */
+export function deferredPrincipal(principal: Principal): DeferredRequest['principal'] {
+  const { tier, limits, plan, endUser, namesEndUsers, tags } = principal
+  return { tier, limits, plan, endUser, namesEndUsers, tags }
+}
+
+/** Prices of each model that may answer, by model id. A later price list does not change the cost of the answer. */
+function frozenPrices({ chain, rates }: PricedRequest): NonNullable<TaskDetails['prices']> {
+  return Object.fromEntries(chain.map(({ id }, index) => [id, rates[index]!.prices]))
+}
+
+/** Returns the task in its queued state. */
+export function queuedTask({ clock, taskDeadlineMs }: PipelineContext, task: TaskRecord): TaskRecord {
+  const nowMs = clock.now()
+  const deadlineAtMs = task.details.deferred?.deadlineAtMs ?? task.createdAtMs + taskDeadlineMs
+  return { ...task, state: 'queued', updatedAtMs: nowMs, nextPollAtMs: nowMs, deadlineAtMs }
 }

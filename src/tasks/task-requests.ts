@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import { invalidField } from '../endpoints/field-errors.ts'
 import type { TaskBehaviour } from '../endpoints/task.ts'
 import { checkEndpointScope } from '../pipeline/authenticate.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
@@ -9,12 +10,11 @@ import type { Principal } from '../stores/principal.ts'
 import type { TaskPage, TaskRecord } from '../stores/task-store.ts'
 import type { WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
-import type { TransportControl, TransportFailure, TransportHandler } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap, mediaType } from '../wire/headers.ts'
-import { endTask } from './apply-report.ts'
 import { cancelAtVendor, vendorOf } from './call-vendor.ts'
+import { Download, DownloadError, sendPieces } from './download.ts'
 import { TASK_LEASE_MS } from './task-worker.ts'
-import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+import { commit, endTask, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** Actions on one task and their methods, by the path below `…/{id}`. `read` is the task itself. */
 export const TASK_ACTIONS = {
@@ -146,15 +146,6 @@ export async function cancelTask(context: PipelineContext, task: TaskRecord, wak
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 
-/** Page of records, newest first, in the format of OpenAI's lists. */
-interface TaskList {
-  readonly object: 'list'
-  readonly data: readonly object[]
-  readonly has_more: boolean
-  readonly first_id: string | null
-  readonly last_id: string | null
-}
-
 /**
  * Lists an account's own tasks of an endpoint. Query parameters: `limit` (1 to 100, default 20), `after` and `before` (task ids of
  * the gateway).
@@ -166,20 +157,28 @@ async function listTasks(
   endpointId: string,
   behaviour: TaskBehaviour,
   query: string,
-): Promise<TaskList> {
+): Promise<object> {
   const parameters = new URLSearchParams(query)
   const limit = limitOf(parameters.get('limit'))
   const after = cursorOf(parameters, 'after')
   const before = cursorOf(parameters, 'before')
   const isAsked = ({ details }: TaskRecord): boolean => details.endpoint === endpointId
   const { tasks, hasMore } = await pageOf(context, accountId, isAsked, { limit, after, before })
-  return {
-    object: 'list',
-    data: tasks.map((task) => behaviour.record(task)),
-    has_more: hasMore,
-    first_id: tasks[0]?.id ?? null,
-    last_id: tasks.at(-1)?.id ?? null,
-  }
+  return listObject(
+    tasks.map((task) => behaviour.record(task)),
+    hasMore,
+    tasks,
+  )
+}
+
+/** Returns a page of objects (OpenAI API reference, lists). */
+export function listObject(
+  data: readonly object[],
+  hasMore: boolean,
+  owners: readonly { readonly id: string }[],
+): object {
+  const [first_id, last_id] = [owners[0]?.id ?? null, owners.at(-1)?.id ?? null]
+  return { object: 'list', data, has_more: hasMore, first_id, last_id }
 }
 
 /** Number of tasks per read: most may belong to other endpoints, and open ones may hold large requests. */
@@ -213,15 +212,13 @@ function limitOf(text: string | null): number {
   if (text === null) return DEFAULT_LIMIT
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw new GatewayError('invalid_request', { message: `limit: must be 1 to ${MAX_LIMIT}`, param: 'limit' })
+  throw invalidField('limit', `must be 1 to ${MAX_LIMIT}`)
 }
 
 function cursorOf(parameters: URLSearchParams, name: 'after' | 'before'): string | undefined {
   const id = parameters.get(name)
-  if (id === null) return undefined
-  if (!isTaskId(id))
-    throw new GatewayError('invalid_request', { message: `${name}: not the id of a task`, param: name })
-  return id
+  if (id !== null && !isTaskId(id)) throw invalidField(name, 'not the id of a task')
+  return id ?? undefined
 }
 
 async function deliveryList(context: PipelineContext, accountId: string, taskId: string): Promise<unknown> {
@@ -274,28 +271,62 @@ async function sendContent(
   if ('reason' in check)
     throw new GatewayError('upstream_invalid_response', { cause: new Error(`the content's address ${check.reason}`) })
   const { url } = check
-  const transfer = new Transfer(exchange.sink, exchange.requestId)
-  transfer.begin(
+  const { request, sink, requestId } = exchange
+  const download = new Download()
+  let isSending = false
+  download.begin(
     context.publicTransport.send(
       {
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
         method: 'GET',
-        headers: [...ACCEPT, ...rangeOf(exchange.request)],
+        headers: [...ACCEPT, ...rangeOf(request)],
         body: null,
         firstByteTimeoutMs: context.timeouts.firstByteMs,
         idleTimeoutMs: context.timeouts.idleMs,
       },
-      transfer,
+      download,
     ),
   )
-  const calls = context.taskCalls
-  calls.add(transfer)
+  context.taskCalls.add(download)
   try {
-    await transfer.ended
+    const { status, headers } = await download.head()
+    const head = contentHead(status, headers, requestId)
+    isSending = true
+    const sent = sendPieces(sink, { status, headers: head }, download, () => download.abort())
+    // A caller who does not read would keep a failed download open.
+    await Promise.race([sent, download.failed])
+  } catch (error) {
+    if (!(error instanceof DownloadError)) throw GatewayError.from(error)
+    const { kind, error: cause } = error.failure
+    if (!isSending) throw new GatewayError(kind === 'timeout' ? 'upstream_timeout' : 'upstream_unavailable', { cause })
+    // An answer that has begun must not look complete.
+    sink.destroy()
   } finally {
-    calls.delete(transfer)
+    context.taskCalls.delete(download)
+    download.abort()
   }
+}
+
+/** @throws GatewayError if the answer has no content. */
+function contentHead(status: number, headers: HeaderMap, requestId: string): readonly string[] {
+  if (status === 416) {
+    const message = 'Range: outside of the content'
+    const range = firstHeader(headers, 'content-range')
+    const cause = range === undefined ? undefined : new RangeCause(range)
+    throw new GatewayError('invalid_request', { status, message, param: 'Range', cause })
+  }
+  // The vendor keeps content for a day. After that its address returns 403 or 404.
+  if ([403, 404, 410].includes(status)) throw new GatewayError('content_not_found')
+  if (status !== 200 && status !== 206) throw new GatewayError('upstream_invalid_response')
+  const type = firstHeader(headers, 'content-type') ?? ''
+  const head = ['x-request-id', requestId, 'x-content-type-options', 'nosniff']
+  head.push('content-type', PLAYED.test(mediaType(type)) ? type : 'application/octet-stream')
+  for (const name of PASSED_HEADERS) {
+    const value = firstHeader(headers, name)
+    if (value !== undefined) head.push(name, value)
+  }
+  return head
 }
 
 const ACCEPT = ['accept', '*/*', 'accept-encoding', 'identity']
@@ -313,101 +344,3 @@ export function contentRange({ cause }: GatewayError): string | undefined {
 }
 
 class RangeCause extends Error {}
-
-class Transfer implements TransportHandler {
-  /** Rejects with a GatewayError if nothing was sent to the caller, or if code on the caller's side failed. */
-  readonly ended: Promise<void>
-  readonly #sink: ByteSink
-  readonly #requestId: string
-  #resolve!: () => void
-  #reject!: (error: GatewayError) => void
-  #control: TransportControl | undefined
-  #isSending = false
-
-  constructor(sink: ByteSink, requestId: string) {
-    this.#sink = sink
-    this.#requestId = requestId
-    this.ended = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
-  }
-
-  begin(control: TransportControl): void {
-    this.#control = control
-    this.#sink.onDrain(() => control.resume())
-    this.#sink.onClose(() => control.abort())
-  }
-
-  abort(): void {
-    this.#control?.abort()
-  }
-
-  onHead(status: number, headers: HeaderMap): void {
-    if (status === 416) {
-      const message = 'Range: outside of the content'
-      const range = firstHeader(headers, 'content-range')
-      const cause = range === undefined ? undefined : new RangeCause(range)
-      this.#fail(new GatewayError('invalid_request', { status, message, param: 'Range', cause }))
-      return
-    }
-    if (status !== 200 && status !== 206) {
-      // The vendor keeps content for a day. After that its address returns 403 or 404.
-      const isGone = status === 403 || status === 404 || status === 410
-      this.#fail(new GatewayError(isGone ? 'content_not_found' : 'upstream_invalid_response'))
-      return
-    }
-    const type = firstHeader(headers, 'content-type') ?? ''
-    const head: string[] = ['x-request-id', this.#requestId, 'x-content-type-options', 'nosniff']
-    head.push('content-type', PLAYED.test(mediaType(type)) ? type : 'application/octet-stream')
-    for (const name of PASSED_HEADERS) {
-      const value = firstHeader(headers, name)
-      if (value !== undefined) head.push(name, value)
-    }
-    this.#isSending = true
-    this.#toCaller(() => this.#sink.head(status, head))
-  }
-
-  onData(chunk: Uint8Array): void {
-    if (!this.#isSending) return
-    this.#toCaller(() => {
-      if (!this.#sink.write(chunk)) this.#control?.pause()
-    })
-  }
-
-  onEnd(): void {
-    if (!this.#isSending) return
-    this.#toCaller(() => this.#sink.end())
-    this.#resolve()
-  }
-
-  onFailure(failure: TransportFailure): void {
-    if (!this.#isSending) {
-      this.#reject(
-        new GatewayError(failure.kind === 'timeout' ? 'upstream_timeout' : 'upstream_unavailable', {
-          cause: failure.error,
-        }),
-      )
-      return
-    }
-    // A response that has begun must not look complete.
-    this.#sink.destroy()
-    this.#resolve()
-  }
-
-  /** Errors on the caller's side must not be lost in a network callback: the end would never be reported. */
-  #toCaller(step: () => void): void {
-    try {
-      step()
-    } catch (cause) {
-      this.#sink.destroy()
-      this.#fail(GatewayError.from(cause))
-    }
-  }
-
-  #fail(error: GatewayError): void {
-    this.#isSending = false
-    this.#reject(error)
-    this.#control?.abort()
-  }
-}

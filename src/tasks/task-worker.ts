@@ -1,24 +1,21 @@
-import { isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
 import type { TaskOperation } from '../endpoints/task.ts'
 import { emitGivenUp } from '../pipeline/charge.ts'
-import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { IDEMPOTENCY_RETENTION_MS } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
-import { endTask, unbilledAsHeld } from './apply-report.ts'
-import { BATCH_CREDENTIAL_ID, isBatch } from './batches/batch-record.ts'
-import { outcomesOf } from './batches/lines.ts'
 import { vendorOf } from './call-vendor.ts'
-import { queuedReceipt, queuedTask } from './deferred-submission.ts'
-import { receiptResponse, unsettled } from './submit-task.ts'
+import { WorkLoop } from './job-runner.ts'
+import { queuedTask, unsettled } from './submit-task.ts'
+import { isOwnTask, kindOf, lateReceipt } from './task-record.ts'
 import {
-  answeredLate,
   commit,
-  DEFERRED_CREDENTIAL_ID,
+  endTask,
   isSameEnd,
   missingKey,
   POLLED_STATES,
   refreshTask,
+  unbilledAsHeld,
   type WakeWebhooks,
 } from './update-task.ts'
 
@@ -64,42 +61,23 @@ interface PolledCredential {
 }
 
 /** Polls open tasks until they end. Several processes share the work by leases, and a vendor's limit on polls by the store's budget. */
-export class TaskWorker {
-  readonly #context: PipelineContext
-  readonly #wake: WakeWebhooks
-  readonly #credentials: readonly PolledCredential[]
-  readonly #running = new Set<Promise<void>>()
-  #timer: Timer | undefined
-  #isStopped = true
-  /** When overdue tasks were last leased. */
-  #sweptAtMs = Number.NEGATIVE_INFINITY
+export class TaskWorker extends WorkLoop {
+  protected readonly lookIntervalMs: number
+  readonly #wakeWebhooks: WakeWebhooks
   readonly #options: TaskWorkerOptions
-  /** When the last expired task was purged. */
-  #purgedAtMs = Number.NEGATIVE_INFINITY
+  readonly #credentials: readonly PolledCredential[]
   /** Credential ids of removed keys, whose open tasks another key of the vendor polls. */
   #replaced: readonly PolledCredential[] = []
-  #replacedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(context: PipelineContext, wake: WakeWebhooks, options: TaskWorkerOptions) {
+  constructor(context: PipelineContext, wakeWebhooks: WakeWebhooks, options: TaskWorkerOptions) {
+    super(context, 'tasks')
     this.#options = options
-    this.#context = context
-    this.#wake = wake
+    this.#wakeWebhooks = wakeWebhooks
     this.#credentials = polledCredentials(context)
-  }
-
-  /** Whether work is in progress in this process. */
-  get isBusy(): boolean {
-    return this.#running.size > 0
-  }
-
-  /**
-   * Starts to poll tasks. Tasks without a configured vendor still fail at their deadline; otherwise their money would be held
-   * indefinitely.
-   */
-  start(): void {
-    if (!this.#isStopped) return
-    this.#isStopped = false
-    this.#schedule(this.#credentials.length === 0 ? OVERDUE_INTERVAL_MS : 0)
+    this.lookIntervalMs =
+      this.#credentials.length === 0
+        ? OVERDUE_INTERVAL_MS
+        : Math.min(IDLE_INTERVAL_MS, context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
   }
 
   /**
@@ -107,53 +85,29 @@ export class TaskWorker {
    * seconds by default, is aborted; the tasks are not affected.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
-    this.#isStopped = true
-    this.#timer?.cancel()
-    const calls = this.#context.taskCalls
-    const cutOff = scheduleCutOff(this.#context.clock, drainMs, () => calls.abortAll())
-    await this.#idle()
-    await calls.ended()
-    cutOff.cancel()
+    const calls = this.context.taskCalls
+    this.track(calls.ended())
+    await this.drain(drainMs, () => calls.abortAll())
   }
 
-  /** A finished turn may have started polls, so one wait is not enough. */
-  async #idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running)
-  }
-
-  #schedule(delayMs: number): void {
-    if (this.#isStopped) return
-    this.#timer = this.#context.clock.schedule(delayMs, () => this.#track(this.#turn()))
-  }
-
-  #track(work: Promise<void>): void {
-    this.#running.add(work)
-    void work.finally(() => this.#running.delete(work))
-  }
-
-  /** Queries the store once. Never rejects: a failing store is retried later. */
-  async #turn(): Promise<void> {
-    let delayMs = Math.min(IDLE_INTERVAL_MS, this.#context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
-    if (this.#credentials.length === 0) delayMs = OVERDUE_INTERVAL_MS
-    try {
-      for (const { credentialId, pollBudget } of [...this.#credentials, ...this.#replaced]) {
-        const tasks = await this.#take(credentialId, pollBudget)
-        for (const task of tasks) this.#track(this.#poll(task))
-        // A full window means that more tasks are due in the next one.
-        if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
-      }
-      await this.#sweep()
-      await this.#purge()
-      await this.#findReplaced()
-    } catch (error) {
-      reportFault(this.#context, undefined, 'tasks', error)
+  /** Tasks without a configured vendor still fail at their deadline; otherwise their money would be held indefinitely. */
+  protected async look(): Promise<void> {
+    let delayMs = this.lookIntervalMs
+    for (const { credentialId, pollBudget } of [...this.#credentials, ...this.#replaced]) {
+      const tasks = await this.#take(credentialId, pollBudget)
+      for (const task of tasks) this.track(this.#poll(task), task.details.requestId)
+      // A full window means that more tasks are due in the next one.
+      if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
     }
-    this.#schedule(delayMs)
+    await this.every('sweep', OVERDUE_INTERVAL_MS, () => this.#sweep())
+    await this.every('purge', PURGE_INTERVAL_MS, () => this.#purge())
+    await this.every('keys', REPLACED_KEYS_INTERVAL_MS, () => this.#findReplaced())
+    this.lookAt(this.context.clock.now() + delayMs)
   }
 
   async #take(credentialId: string, budget: TaskOperation['pollBudget']): Promise<readonly TaskRecord[]> {
-    const nowMs = this.#context.clock.now()
-    return await this.#context.store.tasks.leaseDue({
+    const nowMs = this.context.clock.now()
+    return await this.context.store.tasks.leaseDue({
       credentialId,
       nowMs,
       leaseUntilMs: nowMs + TASK_LEASE_MS,
@@ -163,93 +117,68 @@ export class TaskWorker {
   }
 
   async #poll(task: TaskRecord): Promise<void> {
-    try {
-      const asked = await refreshTask(this.#context, task, this.#wake)
-      if (POLLED_STATES.includes(asked.state) && asked.deadlineAtMs <= this.#context.clock.now())
-        await this.#giveUp(asked)
-    } catch (error) {
-      reportFault(this.#context, task.details.requestId, 'tasks', error)
-    }
+    const polled = await refreshTask(this.context, task, this.#wakeWebhooks)
+    if (POLLED_STATES.includes(polled.state) && polled.deadlineAtMs <= this.context.clock.now())
+      await this.#giveUp(polled)
   }
 
-  async #findReplaced(): Promise<void> {
-    const { clock, store, routes, warnings } = this.#context
-    const nowMs = clock.now()
-    if (isYoungerThan(REPLACED_KEYS_INTERVAL_MS, this.#replacedAtMs, nowMs)) return
-    this.#replacedAtMs = nowMs
+  async #findReplaced(): Promise<boolean> {
+    const { store, routes, warnings } = this.context
     const replaced: PolledCredential[] = []
     for (const credentialId of await store.tasks.credentialIds()) {
-      if (credentialId === DEFERRED_CREDENTIAL_ID || credentialId === BATCH_CREDENTIAL_ID) continue
-      if (this.#credentials.some((own) => own.credentialId === credentialId)) continue
+      if (isOwnTask({ credentialId }) || this.#credentials.some((own) => own.credentialId === credentialId)) continue
       const routed = routes.vendor(credentialId.slice(0, credentialId.lastIndexOf(':')))
       const pollBudget =
-        routed === undefined || routed.keys.length === 0 ? undefined : smallestBudget(this.#context, routed.vendor)
+        routed === undefined || routed.keys.length === 0 ? undefined : smallestBudget(this.context, routed.vendor)
       if (pollBudget === undefined) warnings.warn(missingKey(credentialId))
       else replaced.push({ credentialId, pollBudget })
     }
     this.#replaced = replaced
+    return true
   }
 
-  async #sweep(): Promise<void> {
-    const { clock, store } = this.#context
+  async #sweep(): Promise<boolean> {
+    const { clock, store } = this.context
     const nowMs = clock.now()
-    if (isYoungerThan(OVERDUE_INTERVAL_MS, this.#sweptAtMs, nowMs)) return
     const tasks = await store.tasks.leaseExpired({ nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: OVERDUE_BATCH })
-    if (tasks.length < OVERDUE_BATCH) this.#sweptAtMs = nowMs
-    for (const task of tasks) this.#track(this.#expire(task))
+    for (const task of tasks) this.track(this.#expire(task), task.details.requestId)
+    return tasks.length < OVERDUE_BATCH
   }
 
-  async #purge(): Promise<void> {
-    const { clock, store } = this.#context
-    const nowMs = clock.now()
-    if (isYoungerThan(PURGE_INTERVAL_MS, this.#purgedAtMs, nowMs)) return
+  async #purge(): Promise<boolean> {
+    const { clock, store } = this.context
     const retentionDays = await this.#options.retentionDays()
-    const query = { changedUntilMs: nowMs - retentionDays * DAY_MS, limit: PURGE_BATCH }
-    const count = Number.isFinite(retentionDays) ? await store.tasks.purge(query) : 0
-    if (count < PURGE_BATCH) this.#purgedAtMs = nowMs
+    if (!Number.isFinite(retentionDays)) return true
+    const changedUntilMs = clock.now() - retentionDays * DAY_MS
+    return (await store.tasks.purge({ changedUntilMs, limit: PURGE_BATCH })) < PURGE_BATCH
   }
 
   async #expire(task: TaskRecord): Promise<void> {
-    try {
-      if (task.state === 'submitting') await this.#lose(task)
-      else if (POLLED_STATES.includes(task.state) && vendorOf(this.#context, task) !== undefined)
-        await this.#askSoon(task)
-      else await this.#giveUp(task)
-    } catch (error) {
-      reportFault(this.#context, task.details.requestId, 'tasks', error)
-    }
+    if (task.state === 'submitting') await this.#lose(task)
+    // Finished work must be charged, so the task is polled once more, within the vendor's budget. `#poll` ends it otherwise.
+    else if (POLLED_STATES.includes(task.state) && vendorOf(this.context, task) !== undefined) {
+      const nowMs = this.context.clock.now()
+      const set = { nextPollAtMs: Math.min(task.nextPollAtMs, nowMs) }
+      await this.context.store.tasks.change({ id: task.id, from: [task.state], set }, nowMs)
+    } else await this.#giveUp(task)
   }
 
   /**
-   * Handles a task whose submitting process is gone. The vendor may or may not have the task, so it is never submitted again; a
-   * caller who retries with the same Idempotency-Key gets this task.
+   * Handles a task whose submitting process is gone. A vendor may or may not have it, so it is never submitted again; a caller who
+   * retries with the same Idempotency-Key gets this task. A task that the gateway runs itself is queued again.
    */
   async #lose(task: TaskRecord): Promise<void> {
-    const { clock, store, taskDeadlineMs } = this.#context
+    const { clock, store, taskDeadlineMs } = this.context
     const nowMs = clock.now()
-    // No vendor was called: the gateway runs this task itself, so it is queued again.
-    if (task.details.deferred !== undefined) {
-      const queued = queuedTask(this.#context, task)
-      const { state, updatedAtMs, nextPollAtMs, deadlineAtMs } = queued
-      const answered = answeredLate(task.details.claim, nowMs, () => queuedReceipt(this.#context, queued))
-      const waiting = { state, updatedAtMs, nextPollAtMs, deadlineAtMs }
-      await store.tasks.change({ id: task.id, from: ['submitting'], set: waiting, answered }, nowMs)
-      return
-    }
-    const set = { state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs } as const
-    const lost = { ...task, ...set }
-    const answered = answeredLate(task.details.claim, nowMs, () => receiptResponse(this.#context, lost))
-    await store.tasks.change({ id: task.id, from: ['submitting'], set, answered }, nowMs)
-  }
-
-  /**
-   * Schedules one more poll, within the vendor's budget, if the task's key is still configured: finished work must be charged. {@link
-   * TaskWorker.#poll} handles the result.
-   */
-  async #askSoon(task: TaskRecord): Promise<void> {
-    const nowMs = this.#context.clock.now()
-    const set = { nextPollAtMs: Math.min(task.nextPollAtMs, nowMs) }
-    await this.#context.store.tasks.change({ id: task.id, from: [task.state], set }, nowMs)
+    const lost: TaskRecord = isOwnTask(task)
+      ? queuedTask(this.context, task)
+      : { ...task, state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs }
+    const { state, updatedAtMs, nextPollAtMs, deadlineAtMs } = lost
+    const set = { state, updatedAtMs, nextPollAtMs, deadlineAtMs }
+    await store.tasks.change(
+      { id: task.id, from: ['submitting'], set, answered: lateReceipt(this.context, lost) },
+      nowMs,
+    )
   }
 
   /** Enforces the operator's deadline: the task fails, and its hold is released. */
@@ -258,24 +187,15 @@ export class TaskWorker {
       task.state === 'unknown'
         ? { code: 'submission_unknown', message: 'It is unknown whether the model vendor accepted the task.' }
         : { code: 'task_deadline_exceeded', message: 'The task did not end before the deadline set by the operator.' }
-    const nowMs = this.#context.clock.now()
+    const nowMs = this.context.clock.now()
     // Runs in this process have reported their own calls.
-    const isOfVendor = task.details.deferred === undefined && !isBatch(task)
-    const unbilled = isOfVendor ? unbilledAsHeld(task.details) : undefined
+    const unbilled = isOwnTask(task) ? undefined : unbilledAsHeld(task.details)
     const end = endTask(task, { ...task.details, error }, { state: 'failed', nowMs, unbilled })
-    // The process that runs a batch charges its answers. If none has run it for a year, these charges are given up.
-    const answered = isBatch(task) ? await this.#amountOfOutcomes(task) : 0n
-    const now = await commit(this.#context, task, end, this.#wake)
-    if (answered > 0n && isSameEnd(now, end.task))
-      emitGivenUp(this.#context, unsettled(task.details.requestId, task, answered), 'expired', undefined)
-  }
-
-  /** Returns the sum in nano-dollars. */
-  async #amountOfOutcomes({ id }: TaskRecord): Promise<bigint> {
-    const { batches } = this.#context.store
-    let amount = 0n
-    if (batches !== undefined) for await (const outcome of outcomesOf(batches, id)) amount += outcome.amount
-    return amount
+    // The process that runs a task charges its finished parts. If none has run it until its deadline, these charges are given up.
+    const amount = (await kindOf(task).costOfParts?.(this.context, task)) ?? 0n
+    const now = await commit(this.context, task, end, this.#wakeWebhooks)
+    if (amount > 0n && isSameEnd(now, end.task))
+      emitGivenUp(this.context, unsettled(task.details.requestId, task, amount), 'expired', undefined)
   }
 }
 

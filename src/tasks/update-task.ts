@@ -1,17 +1,14 @@
 import { formatDollars } from '../core/money.ts'
-import type { Usage } from '../core/usage.ts'
-import type { VendorFailure } from '../endpoints/stream-transform.ts'
+import { type UnbilledUsage, type Usage, usedOf, withHookUnits } from '../core/usage.ts'
+import type { TaskReport } from '../endpoints/task.ts'
 import { emitCrossings, emitGivenUp, emitShortfall, membersOf } from '../pipeline/charge.ts'
-import { TEXT_LEFT_OUT } from '../pipeline/estimate.ts'
 import type { ConfigurationWarning } from '../pipeline/notices.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
-import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
-import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
-import { readTaskReport, type TaskResponse, type TaskVendor, vendorOf } from './call-vendor.ts'
-import { behaviourOf, messageOf, pollIntervalOf } from './new-task.ts'
+import { readTaskReport, reportAccountProblem, reportUnanswered, vendorOf } from './call-vendor.ts'
+import { behaviourOf, frozenCharge, kindOf, pollIntervalOf } from './task-record.ts'
 import { newDelivery } from './webhook-payload.ts'
 
 /** States in which a task is polled. */
@@ -22,18 +19,6 @@ const MAX_RETRY_DELAY_MS = 5 * 60_000
 
 /** Called when a message was queued. */
 export type WakeWebhooks = () => void
-
-/**
- * Completes the Idempotency-Key of a task for the process that accepted it, which may have died. Returns `undefined` if there is no
- * key, or if it has expired and another request may have it.
- */
-export function answeredLate(
-  claim: IdempotencyClaim | undefined,
-  nowMs: number,
-  answer: () => StoredAnswer,
-): TaskChange['answered'] {
-  return claim === undefined || claim.expiresAtMs <= nowMs ? undefined : { claim, answer: answer() }
-}
 
 /**
  * Polls a task that this process holds a lease on, and stores the result. Returns the updated task.
@@ -47,55 +32,25 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
     return await askLater(context, task, facts)
   }
   const answer = await readTaskReport(context, asked, task.upstreamId)
+  const report = answer.kind === 'answer' ? answer.value : undefined
   // A key of another account cannot see the task, so its answer proves nothing.
-  if (
-    asked.isSubstitute &&
-    (answer.kind === 'refused' || (answer.kind === 'answer' && answer.value.status === 'unknown'))
-  )
-    context.warnings.warn(missingKey(task.credentialId))
-  if (asked.isSubstitute && answer.kind === 'answer' && answer.value.status === 'unknown')
+  const isForeign = asked.isSubstitute && (answer.kind === 'refused' || report?.status === 'unknown')
+  if (isForeign) context.warnings.warn(missingKey(task.credentialId))
+  if (isForeign && report !== undefined) return await askLater(context, task, facts)
+  const { requestId, model } = task.details
+  const named = { requestId, taskId: task.id, vendor: asked.vendor.id, model }
+  if (answer.kind !== 'answer') {
+    reportUnanswered(context, named, 'a vendor did not report the state of a task; the query is repeated', answer)
     return await askLater(context, task, facts)
-  if (answer.kind === 'answer') {
-    if (answer.value.accountProblem !== undefined) reportProblem(context, task, asked, answer.value.accountProblem)
-    return await commit(context, task, applyReport(task, answer.value, facts), wake)
   }
-  reportUnanswered(context, task, asked, answer)
-  return await askLater(context, task, facts)
-}
-
-/** Logs one line for each poll that a vendor did not answer, and emits an event if the operator must act. */
-function reportUnanswered(
-  context: PipelineContext,
-  { id: taskId, details: { requestId, model } }: TaskRecord,
-  asked: TaskVendor,
-  answer: Exclude<TaskResponse<unknown>, { kind: 'answer' }>,
-): void {
-  const vendor = asked.vendor.id
-  const named = { requestId, taskId, vendor, model }
-  const text = 'a vendor did not report the state of a task; the query is repeated'
-  if (answer.kind === 'unreachable') {
-    context.logger.warn(text, { ...named, reason: answer.reason })
-    return
+  const problem = answer.value.accountProblem
+  if (problem !== undefined) {
+    // The owner of the task must not read the vendor's message.
+    reportAccountProblem(context, named, problem)
+    const text = "a vendor gave a task up because of the operator's account"
+    context.logger.error(text, { ...named, vendorCode: problem.code })
   }
-  // The prompt is not stored with the task, so quotes of it cannot be found.
-  const message = TEXT_LEFT_OUT
-  const { kind: reason, status, code } = answer.failure
-  if (reason === 'operator') emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
-  const level = reason === 'operator' ? 'error' : 'warn'
-  context.logger[level](text, { ...named, reason, status, vendorCode: code })
-}
-
-/** Reports the vendor's message about the operator's account, which the owner of the task must not read. */
-function reportProblem(
-  context: PipelineContext,
-  { id: taskId, details: { requestId, model } }: TaskRecord,
-  asked: TaskVendor,
-  { status, code }: VendorFailure,
-): void {
-  const vendor = asked.vendor.id
-  emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message: TEXT_LEFT_OUT })
-  const named = { requestId, taskId, vendor, model, vendorCode: code }
-  context.logger.error("a vendor gave a task up because of the operator's account", named)
+  return await commit(context, task, applyReport(task, answer.value, facts), wake)
 }
 
 /** Warning for the operator: no key can poll the tasks of a removed key. */
@@ -131,7 +86,7 @@ export async function commit(
   const delivery =
     ended === undefined
       ? undefined
-      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, message: messageOf(context, task) })
+      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, message: kindOf(task).message(context, task) })
   const record = ended && context.usage && taskDraft(outcome.task, ended, nowMs)
   const { set, resolve, keeps } = outcome.change
   const thresholds = context.onEvent === undefined ? undefined : context.spendingThresholds
@@ -251,42 +206,6 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, c
   })
 }
 
-/** Credential id of tasks that the gateway runs itself. No credential id of a vendor starts this way. */
-export const DEFERRED_CREDENTIAL_ID = '-'
-
-/** Charge at the end of a deferred answer. */
-export interface DeferredCharge {
-  readonly usage: Usage
-  /** Charge in nano-dollars, or `undefined` if billing is off. */
-  readonly amount: bigint | undefined
-}
-
-/** Ends a deferred answer with a charge: for the whole answer, or for the usage of a run without one. */
-export function chargedEnd(
-  task: TaskRecord,
-  end: { readonly state: 'completed' | 'failed' | 'cancelled'; readonly nowMs: number; readonly details: TaskDetails },
-  { usage, amount }: DeferredCharge,
-): ReportOutcome {
-  const costNanoDollars = amount ?? 0n
-  const { endpoint, model, vendor } = end.details
-  const details = amount === undefined ? end.details : { ...end.details, cost: formatDollars(amount) }
-  const set = { state: end.state, updatedAtMs: end.nowMs, details }
-  const resolve: TaskChange['resolve'] =
-    task.holdId === undefined
-      ? undefined
-      : {
-          kind: 'settle',
-          amount: costNanoDollars,
-          description: `${endpoint} ${model}`,
-          details: { keyId: task.keyId, endpoint, model, vendor, usage },
-        }
-  return {
-    task: { ...task, ...set },
-    change: { set, resolve },
-    ended: { state: end.state, usage, costNanoDollars, implausible: [] },
-  }
-}
-
 /**
  * Removes the request from the task of a deferred answer at its end, and stores the final answer for its owner. Any other outcome is
  * returned unchanged.
@@ -313,4 +232,171 @@ function closeDeferred(context: PipelineContext, outcome: ReportOutcome): Report
           expiresAtMs: nowMs + context.keptAnswers.retentionMs,
         })
   return { ...outcome, task: { ...task, details }, change: { ...change, set: { ...change.set, details }, keeps } }
+}
+
+/** Number of consecutive reports that the vendor does not know a task after which the task expires. */
+const UNKNOWN_REPORTS_BELIEVED = 3
+
+/** Number of polls after which the interval grows, up to four times as long. */
+const POLLS_BEFORE_SLOWING = 10
+const MAX_SLOWING = 4
+
+/** Facts that a change of a task needs in addition to the task. */
+export interface ReportFacts {
+  readonly nowMs: number
+  readonly pollIntervalMs: number
+  /** Returns the usage to charge for a report, or `undefined` if the report is implausible. */
+  readonly billedUsage: (billed: Usage) => Usage | undefined
+}
+
+export interface ReportOutcome {
+  /** Task after the report. */
+  readonly task: TaskRecord
+  readonly change: Pick<TaskChange, 'set' | 'resolve' | 'keeps'>
+  /** End of the task, if the report ended it. */
+  readonly ended: TaskEnd | undefined
+}
+
+/** Until a vendor reports a failure, it may have completed the task and may bill everything that was held for. */
+export function unbilledAsHeld({ heldUsage: { hookUnits: _, ...usage } }: TaskDetails): UnbilledUsage {
+  return { usage, isEstimated: true }
+}
+
+/** How a task ended. */
+export interface TaskEnd {
+  readonly state: 'completed' | 'failed' | 'cancelled'
+  readonly usage: Usage | undefined
+  readonly costNanoDollars: bigint
+  /** Implausible fields of the vendor's report; if there are any, the held usage was charged. Empty if there are none. */
+  readonly implausible: readonly string[]
+  /** The vendor's report, if it is implausible. */
+  readonly reported?: Usage | undefined
+  /** Usage that the vendor bills, or may bill, although nobody is charged for it, if any. */
+  readonly unbilled?: UnbilledUsage | undefined
+}
+
+/** Returns the time of the next poll of a task, in Unix milliseconds. */
+export function nextPollAtMs(task: TaskRecord, { nowMs, pollIntervalMs }: ReportFacts): number {
+  return nowMs + pollIntervalMs * Math.min(MAX_SLOWING, 1 + Math.floor(task.details.polls / POLLS_BEFORE_SLOWING))
+}
+
+/** Returns the changes that a report makes. Pure. */
+export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportFacts): ReportOutcome {
+  const details = withReport(task.details, report)
+  switch (report.status) {
+    case 'queued':
+    case 'in_progress':
+      return continueTask(task, { ...details, unknownReports: 0 }, report.status, facts)
+    case 'unknown': {
+      const unknownReports = details.unknownReports + 1
+      const { polls } = details
+      const counted = { ...task.details, polls, unansweredPolls: undefined, unknownReports }
+      if (unknownReports < UNKNOWN_REPORTS_BELIEVED) return continueTask(task, counted, task.state, facts)
+      const error = { code: 'task_expired', message: 'The model vendor no longer knows the task.' }
+      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: unbilledAsHeld(details) } as const
+      return endTask(task, { ...details, unknownReports, error }, end)
+    }
+    case 'completed':
+      return completed(task, details, report, facts)
+    case 'failed':
+    case 'cancelled': {
+      const { status: state, error = FAILED } = report
+      const end = { state, nowMs: facts.nowMs, unbilled: unbilledAsReported(report, facts) }
+      return endTask(task, state === 'failed' ? { ...details, error } : details, end)
+    }
+  }
+}
+
+const FAILED = { code: 'task_failed', message: 'The model vendor could not complete the task.' }
+
+/** Returns the usage of a task that the vendor did not complete. */
+function unbilledAsReported({ billed }: TaskReport, facts: ReportFacts): UnbilledUsage | undefined {
+  const usage = usedOf(billed && facts.billedUsage(billed))
+  return usage && { usage, isEstimated: false }
+}
+
+/** Ends a task without a charge. */
+export function endTask(
+  task: TaskRecord,
+  details: TaskDetails,
+  end: {
+    readonly state: 'failed' | 'cancelled'
+    readonly nowMs: number
+    readonly unbilled?: UnbilledUsage | undefined
+  },
+): ReportOutcome {
+  const { state, nowMs, unbilled } = end
+  const set = { state, updatedAtMs: nowMs, details }
+  return {
+    task: { ...task, ...set },
+    change: { set, resolve: task.holdId === undefined ? undefined : { kind: 'void' } },
+    ended: { state, usage: undefined, costNanoDollars: 0n, implausible: [], unbilled },
+  }
+}
+
+function withReport(details: TaskDetails, { output, usage, facts }: TaskReport): TaskDetails {
+  return {
+    ...details,
+    polls: details.polls + 1,
+    unansweredPolls: undefined,
+    ...(output !== undefined && { output }),
+    ...(usage !== undefined && { usage }),
+    ...(facts !== undefined && { facts: { ...details.facts, ...facts } }),
+  }
+}
+
+function continueTask(task: TaskRecord, details: TaskDetails, state: TaskState, facts: ReportFacts): ReportOutcome {
+  const set = {
+    state,
+    details,
+    nextPollAtMs: nextPollAtMs({ ...task, details }, facts),
+    ...(state === task.state ? {} : { updatedAtMs: facts.nowMs }),
+  }
+  return { task: { ...task, ...set }, change: { set }, ended: undefined }
+}
+
+function completed(task: TaskRecord, details: TaskDetails, report: TaskReport, facts: ReportFacts): ReportOutcome {
+  const { billed: reported, contentUrl, variant } = report
+  const billed = reported && facts.billedUsage(reported)
+  const { heldUsage } = details
+  // A vendor's report does not contain the units that hooks charged at the submission.
+  const usage = billed === undefined ? heldUsage : withHookUnits(billed, heldUsage.hookUnits ?? 0)
+  const implausible = billed === undefined ? Object.keys(reported ?? {}) : []
+  const end = {
+    state: 'completed',
+    nowMs: facts.nowMs,
+    details: contentUrl === undefined ? details : { ...details, contentUrl },
+  } as const
+  return chargedEnd(task, end, { usage, amount: frozenCharge(details, variant, usage), implausible, reported })
+}
+
+/** Charge at the end of a task. */
+export interface TaskCharge extends Partial<Pick<TaskEnd, 'implausible' | 'reported'>> {
+  readonly usage: Usage
+  /** Charge in nano-dollars, or `undefined` if billing is off. */
+  readonly amount: bigint | undefined
+}
+
+/** Ends a task with a charge: for its result, or for the usage of a run without one. */
+export function chargedEnd(
+  task: TaskRecord,
+  { state, nowMs, details: given }: Pick<TaskEnd, 'state'> & { readonly nowMs: number; readonly details: TaskDetails },
+  { usage, amount, implausible = [], reported }: TaskCharge,
+): ReportOutcome {
+  const costNanoDollars = amount ?? 0n
+  const { endpoint, model, vendor } = given
+  const details = amount === undefined ? given : { ...given, cost: formatDollars(amount) }
+  const set = { state, updatedAtMs: nowMs, details }
+  const charge = { keyId: task.keyId, endpoint, model, vendor, usage }
+  const settle = {
+    kind: 'settle',
+    amount: costNanoDollars,
+    description: `${endpoint} ${model}`,
+    details: charge,
+  } as const
+  return {
+    task: { ...task, ...set },
+    change: { set, resolve: task.holdId === undefined ? undefined : settle },
+    ended: { state, usage, costNanoDollars, implausible, reported },
+  }
 }

@@ -1,10 +1,12 @@
-import { type Clock, isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
+import { isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
 import { textOfError } from '../core/errors.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
-import type { Transport, TransportFailure } from '../transport/transport.ts'
+import type { TransportFailure } from '../transport/transport.ts'
 import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
+import { Download, DownloadError } from './download.ts'
+import { WorkLoop } from './job-runner.ts'
 import { signingSecrets, webhookHeaders } from './webhook-payload.ts'
 
 /** Maximum duration of one attempt, from connecting to the end of the answer, in milliseconds. */
@@ -23,80 +25,11 @@ export interface WebhookResponse {
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** Message in flight. */
-interface WebhookCall {
-  /** Never rejects. Resolves with `undefined` if `abort` ended the call. */
-  readonly answer: Promise<WebhookResponse | undefined>
-  /** Ends the call and its connection. Has no effect after the end. */
-  abort(): void
-}
-
-/** Message to send, and the transport to use. */
-export interface WebhookCallOptions {
-  readonly transport: Transport
-  readonly clock: Clock
-  readonly url: URL
-  /** Flat list: name, value, name, value. */
-  readonly headers: readonly string[]
-  readonly body: string
-}
-
-/**
- * Posts a message. The status decides after the response has ended or 64 KiB of it were read. A response that takes longer than 15
- * seconds or breaks off is a failure, whatever its status. Redirects are failures.
- */
-function postWebhook({ transport, clock, url, headers, body }: WebhookCallOptions): WebhookCall {
-  let settle: (answer: WebhookResponse | undefined) => void = () => undefined
-  const answer = new Promise<WebhookResponse | undefined>((resolve) => {
-    settle = resolve
-  })
-  let head: WebhookResponse = {}
-  let byteLength = 0
-  const finish = (outcome: WebhookResponse | undefined): void => {
-    deadline.cancel()
-    settle(outcome)
-  }
-  const deadline = clock.schedule(WEBHOOK_TIMEOUT_MS, () => {
-    finish({ ...head, error: `no whole answer within ${WEBHOOK_TIMEOUT_MS / 1000} s` })
-    control.abort()
-  })
-  const control = transport.send(
-    {
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
-      method: 'POST',
-      headers: [
-        ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
-        // Messages are rare. The receiver would have closed a reused connection by then, and an attempt would fail.
-        ...['connection', 'close'],
-        ...headers,
-      ],
-      body,
-      firstByteTimeoutMs: WEBHOOK_TIMEOUT_MS,
-      idleTimeoutMs: WEBHOOK_TIMEOUT_MS,
-    },
-    {
-      onHead(status, answerHeaders) {
-        head = readHead(status, answerHeaders, clock.now())
-      },
-      onData(chunk) {
-        byteLength += chunk.byteLength
-        if (byteLength < MAX_BODY_BYTES) return
-        finish(head)
-        control.abort()
-      },
-      onEnd: () => finish(head),
-      onFailure: (failure) => finish({ ...head, error: textOf(failure) }),
-    },
-  )
-  return {
-    answer,
-    abort() {
-      finish(undefined)
-      control.abort()
-    },
-  }
-}
+const MESSAGE_HEADERS = [
+  ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
+  // Messages are rare. The receiver would have closed a reused connection by then, and an attempt would fail.
+  ...['connection', 'close'],
+]
 
 function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookResponse {
   if (status >= 200 && status < 300) return { status }
@@ -141,7 +74,7 @@ const WAITS_MS = [
 /** Jitter as a share of a wait, so that messages that failed together do not return together. */
 const JITTER = 0.15
 
-const LONGEST_RETRY_AFTER_MS = 24 * HOUR_MS
+const MAX_RETRY_AFTER_MS = 24 * HOUR_MS
 
 /** Too many requests, or temporarily unavailable: the receiver may set the wait. */
 const THROTTLED = [429, 503]
@@ -177,7 +110,7 @@ export function stepAfter(attempt: {
 
 function askedWaitMs({ status, retryAfterSeconds }: WebhookResponse): number {
   if (status === undefined || retryAfterSeconds === undefined || !THROTTLED.includes(status)) return 0
-  return Math.min(Math.ceil(retryAfterSeconds * SECOND_MS), LONGEST_RETRY_AFTER_MS)
+  return Math.min(Math.ceil(retryAfterSeconds * SECOND_MS), MAX_RETRY_AFTER_MS)
 }
 
 /** Maximum number of concurrent messages, to all receivers and to one host. */
@@ -185,7 +118,7 @@ const MAX_DELIVERIES = 32
 const MAX_DELIVERIES_PER_HOST = 4
 
 /** Maximum number of messages that wait for a place in this process. */
-const MOST_WAITING = 512
+const MAX_WAITING = 512
 
 /** After this time a message that waits for its host makes room for messages to others, if there is no other room. */
 const PATIENCE_MS = 10_000
@@ -214,9 +147,8 @@ export class WebhookQueue {
 
   /** Returns how many more messages may be leased. */
   room(nowMs: number): number {
-    if (this.#waiting.length >= MOST_WAITING)
-      this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
-    return MOST_WAITING - this.#waiting.length
+    if (this.#waiting.length >= MAX_WAITING) this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
+    return MAX_WAITING - this.#waiting.length
   }
 
   add(taken: TakenDelivery): void {
@@ -305,48 +237,23 @@ export interface WebhookDelivererOptions {
  * Delivers webhooks by Standard Webhooks 1.0, each at least once and always with the same id. Any number of processes may deliver
  * from one store. An attempt without a recorded outcome is repeated after its lease has expired.
  */
-export class WebhookDeliverer {
-  readonly #context: PipelineContext
+export class WebhookDeliverer extends WorkLoop {
+  protected readonly lookIntervalMs = LOOK_INTERVAL_MS
   readonly #random: () => number
   readonly #queue = new WebhookQueue()
-  readonly #attempts = new Set<Promise<void>>()
-  readonly #calls = new Set<WebhookCall>()
-  #isRunning = false
+  readonly #calls = new Set<Download>()
   #isGivingUp = false
-  #looking: Promise<void> | undefined
-  /** Whether another query was requested during the current one. */
-  #looksAgain = false
   /** Whether the store has more messages than there was room for. */
   #hasMore = false
-  #timer: Timer | undefined
-  #timerAtMs = Number.POSITIVE_INFINITY
 
   constructor(context: PipelineContext, options: WebhookDelivererOptions = {}) {
-    this.#context = context
+    super(context, 'webhooks: take')
     this.#random = options.random ?? Math.random
   }
 
-  /** Whether work is in progress in this process. */
-  get isBusy(): boolean {
-    return this.#looking !== undefined || this.#attempts.size > 0
-  }
-
-  /** Starts to deliver. Has no effect if it has started. The store must be open. */
-  start(): void {
-    if (this.#isRunning) return
-    this.#isRunning = true
+  override start(): void {
     this.#isGivingUp = false
-    this.wake()
-  }
-
-  /** Looks for new messages immediately. Has no effect before `start`. */
-  wake(): void {
-    if (!this.#isRunning) return
-    this.#looksAgain = true
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined
-      if (this.#looksAgain) this.wake()
-    })
+    super.start()
   }
 
   /**
@@ -355,88 +262,63 @@ export class WebhookDeliverer {
    * the store may be closed.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
-    this.#isRunning = false
-    this.#timer?.cancel()
-    this.#timer = undefined
-    this.#timerAtMs = Number.POSITIVE_INFINITY
     let timer: Timer | undefined
+    // A receiver's name or the store may never answer, so an aborted attempt is not awaited.
     const cutOff = new Promise<void>((resolve) => {
-      timer = scheduleCutOff(this.#context.clock, drainMs, () => {
+      timer = scheduleCutOff(this.context.clock, drainMs, () => {
         this.#isGivingUp = true
         for (const call of this.#calls) call.abort()
         resolve()
       })
     })
-    await Promise.race([this.#underWay(), cutOff])
+    await Promise.race([this.drain(drainMs, () => undefined), cutOff])
     timer?.cancel()
     await this.#release()
   }
 
   /** Never rejects: the leases expire anyway. */
   async #release(): Promise<void> {
-    const { clock, store } = this.#context
+    const { clock, store } = this.context
     const ids = this.#queue.giveUp(clock.now())
     if (ids.length === 0) return
     try {
       await store.webhooks.release?.(ids)
     } catch (error) {
-      reportFault(this.#context, undefined, 'webhooks: release', error)
+      reportFault(this.context, undefined, 'webhooks: release', error)
     }
   }
 
-  async #underWay(): Promise<void> {
-    await this.#looking
-    await Promise.all(this.#attempts)
-  }
-
-  async #look(): Promise<void> {
-    while (this.#looksAgain && this.#isRunning) {
-      this.#looksAgain = false
-      this.#hasMore = await this.#take()
-      this.#begin()
-      if (this.#hasMore && this.#queue.room(this.#context.clock.now()) >= BATCH) this.#looksAgain = true
-    }
-    this.#lookAt(this.#context.clock.now() + LOOK_INTERVAL_MS)
-  }
-
-  /** Returns whether the store may have more. */
-  async #take(): Promise<boolean> {
-    const { clock, store } = this.#context
+  protected async look(): Promise<void> {
+    const { clock, store } = this.context
     const nowMs = clock.now()
     const limit = Math.min(BATCH, this.#queue.room(nowMs))
-    if (limit === 0) return true
-    try {
-      const taken = await store.webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
-      const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
-      for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })
-      return taken.length === limit
-    } catch (error) {
-      reportFault(this.#context, undefined, 'webhooks: take', error)
-      return false
-    }
+    this.#hasMore = limit === 0
+    if (limit === 0) return
+    const taken = await store.webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
+    const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
+    for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })
+    this.#hasMore = taken.length === limit
+    this.#begin()
   }
 
+  /** Starts attempts while there are places, and looks for more messages when there is room again. */
   #begin(): void {
-    const { clock } = this.#context
-    for (let taken = this.#nextTaken(); taken !== undefined; taken = this.#nextTaken()) {
-      const begun = taken
-      const attempt = this.#deliver(begun).finally(() => {
-        this.#attempts.delete(attempt)
-        this.#queue.ended(begun)
+    const { clock } = this.context
+    while (!this.isStopped) {
+      const taken = this.#queue.next(clock.now())
+      if (taken === undefined) break
+      const attempt = this.#deliver(taken).finally(() => {
+        this.#queue.ended(taken)
         this.#begin()
-        if (this.#hasMore && this.#queue.room(clock.now()) >= BATCH) this.wake()
       })
-      this.#attempts.add(attempt)
+      this.track(attempt)
     }
-  }
-
-  #nextTaken(): TakenDelivery | undefined {
-    return this.#isRunning ? this.#queue.next(this.#context.clock.now()) : undefined
+    if (this.#hasMore && this.#queue.room(clock.now()) >= BATCH) this.wake()
   }
 
   /** Makes one attempt and records it. Never rejects. */
   async #deliver(taken: TakenDelivery): Promise<void> {
-    const { clock, store } = this.#context
+    const { clock, store } = this.context
     const { delivery } = taken
     try {
       const atMs = clock.now()
@@ -453,16 +335,16 @@ export class WebhookDeliverer {
         ...(error === undefined ? {} : { error }),
       }
       await store.webhooks.record(delivery.id, { attempt, ...step })
-      if (step.state === 'pending') this.#lookAt(step.nextAttemptAtMs)
+      if (step.state === 'pending') this.lookAt(step.nextAttemptAtMs)
       this.#tell(delivery, step.state, answer)
     } catch (error) {
-      reportFault(this.#context, undefined, `webhooks: deliver ${delivery.id}`, error)
+      reportFault(this.context, undefined, `webhooks: deliver ${delivery.id}`, error)
     }
   }
 
   /** Returns `undefined` if the attempt was given up because the deliverer stops, or because the lease could expire during it. */
   async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
-    const { store, clock, publicTransport, names, allowPrivateUrls, webhookSecret } = this.#context
+    const { store, clock, names, allowPrivateUrls, webhookSecret } = this.context
     const { accountId } = delivery
     const secrets = await signingSecrets(store.webhooks, { accountId, webhookSecret, nowMs })
     const check = checkPublicUrl(delivery.url, { allowPrivate: allowPrivateUrls })
@@ -482,30 +364,59 @@ export class WebhookDeliverer {
       // indefinitely.
       return { error: fault instanceof Error ? fault.message : 'the message cannot be signed' }
     }
-    const call = postWebhook({ transport: publicTransport, clock, url: check.url, headers, body })
+    return await this.#post(check.url, headers, body)
+  }
+
+  /**
+   * Posts a message. The status decides after the response has ended or 64 KiB of it were read. A response that takes longer than 15
+   * seconds or breaks off is a failure, whatever its status. Redirects are failures.
+   */
+  async #post(url: URL, headers: readonly string[], body: string): Promise<WebhookResponse | undefined> {
+    const { clock, publicTransport } = this.context
+    const call = new Download()
+    let head: WebhookResponse = {}
+    let isLate = false
+    const deadline = clock.schedule(WEBHOOK_TIMEOUT_MS, () => {
+      isLate = true
+      call.abort()
+    })
     this.#calls.add(call)
-    return call.answer.finally(() => this.#calls.delete(call))
+    try {
+      const request = {
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        method: 'POST',
+        headers: [...MESSAGE_HEADERS, ...headers],
+        body,
+        firstByteTimeoutMs: WEBHOOK_TIMEOUT_MS,
+        idleTimeoutMs: WEBHOOK_TIMEOUT_MS,
+      } as const
+      call.begin(publicTransport.send(request, call))
+      const { status, headers: answered } = await call.head()
+      head = readHead(status, answered, clock.now())
+      let byteLength = 0
+      for await (const chunk of call) {
+        byteLength += chunk.byteLength
+        if (byteLength >= MAX_BODY_BYTES) break
+      }
+      return head
+    } catch (error) {
+      if (!(error instanceof DownloadError)) throw error
+      if (isLate) return { ...head, error: `no whole answer within ${WEBHOOK_TIMEOUT_MS / 1000} s` }
+      return this.#isGivingUp ? undefined : { ...head, error: textOf(error.failure) }
+    } finally {
+      deadline.cancel()
+      this.#calls.delete(call)
+      call.abort()
+    }
   }
 
   #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookResponse): void {
     const { id: deliveryId, taskId, accountId } = delivery
     const attempts = delivery.attempts.length + 1
-    emit(this.#context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })
+    emit(this.context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })
     if (state === 'failed' || state === 'disabled')
-      this.#context.logger.warn('a webhook failed permanently', { deliveryId, taskId, accountId, state, error })
-  }
-
-  /** Sets the single timer to the earliest time. */
-  #lookAt(timeMs: number): void {
-    if (!this.#isRunning || timeMs >= this.#timerAtMs) return
-    const { clock } = this.#context
-    this.#timer?.cancel()
-    this.#timerAtMs = timeMs
-    this.#timer = clock.schedule(timeMs - clock.now(), () => {
-      this.#timer = undefined
-      this.#timerAtMs = Number.POSITIVE_INFINITY
-      this.wake()
-    })
+      this.context.logger.warn('a webhook failed permanently', { deliveryId, taskId, accountId, state, error })
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { createHmac } from 'node:crypto'
 import { type Ids, secretBytes } from '../core/ids.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { NewDelivery, WebhookStore } from '../stores/webhook-store.ts'
 
@@ -9,6 +10,18 @@ import type { NewDelivery, WebhookStore } from '../stores/webhook-store.ts'
 export interface TaskMessage {
   eventType(state: 'completed' | 'failed' | 'cancelled', task: TaskRecord): string
   eventData(task: TaskRecord): object
+}
+
+/** How a task is shown to its owner, and what its end reports. */
+export interface TaskKind {
+  /** Status of the response to a submission. */
+  readonly receiptStatus: number
+  /** Body of the response to a submission, or `undefined` if the gateway no longer has the endpoint. */
+  receipt(context: PipelineContext, task: TaskRecord): object | undefined
+  /** Webhook message for the end of a task, or `undefined` if the gateway no longer has the endpoint. */
+  message(context: PipelineContext, task: TaskRecord): TaskMessage | undefined
+  /** Returns what finished parts of an open task cost, in nano-dollars. If omitted, a task has no parts. */
+  costOfParts?(context: PipelineContext, task: TaskRecord): Promise<bigint>
 }
 
 /**

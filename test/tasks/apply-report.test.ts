@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { CatalogModel } from '../../src/catalog/model.ts'
 import { videoTask } from '../../src/endpoints/videos/video-endpoint.ts'
 import type { TaskRecord } from '../../src/stores/task-store.ts'
-import { applyReport, nextPollAtMs, type ReportFacts } from '../../src/tasks/apply-report.ts'
+import { applyReport, nextPollAtMs, type ReportFacts } from '../../src/tasks/update-task.ts'
 import type { TaskReport } from '../../src/vendors/vendor.ts'
 
 const NOW_MS = 1_800_000_000_000

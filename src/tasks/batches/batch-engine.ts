@@ -3,7 +3,6 @@
  * keep it in memory (`bench/checks/idle-heap.check.ts`).
  */
 export { serveBatchRequest } from './batch-requests.ts'
-export { BatchRunner } from './batch-runner.ts'
-export { cancelBatch } from './end-batch.ts'
+export { BatchRunner, cancelBatch } from './batch-runner.ts'
 export { serveFileRequest } from './files.ts'
 export { serveInlineBatchRequest } from './inline-requests.ts'

@@ -1,6 +1,6 @@
-import { formatDollars } from '../../core/money.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { InlineBatchCounts, InlineBatchState } from '../../endpoints/batches.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { Admitted } from '../../pipeline/call-record.ts'
 import {
   FREE_MONEY_DIVISOR,
@@ -9,11 +9,11 @@ import {
   SHARE_DIVISOR,
   type UnboundedRequest,
 } from '../../pipeline/output-bound.ts'
-import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { PricedRequest } from '../../pipeline/pricing.ts'
-import type { BatchTally } from '../../stores/file-store.ts'
+import type { BatchOutcome, BatchStore, BatchTally } from '../../stores/file-store.ts'
 import { OPEN_TASK_STATES, type TaskFacts, type TaskRecord } from '../../stores/task-store.ts'
-import type { TaskMessage } from '../webhook-payload.ts'
+import type { TaskKind } from '../webhook-payload.ts'
 
 /** Credential id of batches, which the gateway runs itself. No credential id of a vendor starts this way. */
 export const BATCH_CREDENTIAL_ID = '-batches'
@@ -23,6 +23,17 @@ export const LONGEST_WAIT_MS = 365 * 24 * 60 * 60_000
 
 /** How a batch ends after at least one request was sent. */
 export type BatchEnd = 'completed' | 'expired' | 'cancelled'
+
+/** Why no more requests of a batch are started. */
+export type StopReason = 'expired' | 'cancelled' | 'put-back'
+
+/** Batch that this process holds. */
+export interface BatchJob {
+  readonly context: PipelineContext
+  readonly settings: BatchSettings
+  readonly task: TaskRecord
+  readonly endpoint: Endpoint
+}
 
 /** Flat facts in the task of a batch. Times are in Unix milliseconds, or `null` if the event has not happened. */
 export interface BatchFacts extends TaskFacts {
@@ -53,6 +64,10 @@ export interface BatchFacts extends TaskFacts {
   /** JSON text of the faults of its lines, or `null` if there are none. */
   readonly faults: string | null
 }
+
+/** Number of outcomes with and without text per page. */
+const PAGE = 100
+const LINES_PAGE = 5_000
 
 export const NO_OUTCOMES: BatchTally = { answered: 0, failed: 0 }
 
@@ -137,17 +152,6 @@ function usageObject(usage: Usage | undefined): object | null {
 
 function seconds(timeMs: number | null): number | null {
   return timeMs === null ? null : Math.floor(timeMs / 1_000)
-}
-
-/** Webhook message about the end of a batch (OpenAI webhooks, `batch.completed` and related types). */
-export const BATCH_MESSAGE: TaskMessage = {
-  eventType: (state, task) => `batch.${factsOf(task).end ?? state}`,
-  eventData: ({ id }) => ({ id }),
-}
-
-/** Formats a charge for records. */
-export function costOf(amount: bigint | undefined): { readonly cost?: string } {
-  return amount === undefined ? {} : { cost: formatDollars(amount) }
 }
 
 /**
@@ -268,8 +272,54 @@ function countsOf(task: TaskRecord): InlineBatchCounts {
   }
 }
 
-/** Batch in its own dialect after its acceptance. */
-export function acceptedBatch({ endpoints, clock }: PipelineContext, task: TaskRecord): object {
-  const dialect = isInline(task) ? endpoints.at(factsOf(task).endpoint)?.inlineBatches : undefined
-  return dialect?.record(inlineState(task, clock.now())) ?? batchObject(task, NO_OUTCOMES)
+/** Lifetime of outcomes if their deletion at the end of the batch fails. */
+const OUTCOMES_KEPT_MS = LONGEST_WAIT_MS + 30 * 24 * 60 * 60_000
+
+/** Unix milliseconds from which the outcomes of a batch may be purged. */
+export function outcomesExpireAtMs(task: TaskRecord): number {
+  return factsOf(task).expiresAtMs + OUTCOMES_KEPT_MS
+}
+
+/** Stores the outcome of a request. Returns `false` if it has one. */
+export async function keepOutcome({ settings, task }: BatchJob, outcome: BatchOutcome): Promise<boolean> {
+  return await settings.outcomes.add(task.id, outcome, outcomesExpireAtMs(task))
+}
+
+/** Returns the lines of the requests that have an outcome. */
+export async function endedLines({ outcomes }: BatchSettings, batchId: string): Promise<Set<number>> {
+  const ended = new Set<number>()
+  for (let after = -1; ; ) {
+    const lines = await outcomes.lines(batchId, after, LINES_PAGE)
+    for (const line of lines) ended.add(line)
+    if (lines.length < LINES_PAGE) return ended
+    after = lines.at(-1)!
+  }
+}
+
+/** Yields all outcomes in order. */
+export async function* outcomesOf(outcomes: BatchStore, batchId: string): AsyncIterable<BatchOutcome> {
+  for (let after = -1; ; ) {
+    const page = await outcomes.page(batchId, after, PAGE)
+    yield* page
+    if (page.length < PAGE) return
+    after = page.at(-1)!.line
+  }
+}
+
+/** Batches as tasks. Their webhooks are OpenAI's (`batch.completed` and related types). */
+export const batchTasks: TaskKind = {
+  receiptStatus: 200,
+  receipt({ endpoints, clock }, task) {
+    const dialect = isInline(task) ? endpoints.at(factsOf(task).endpoint)?.inlineBatches : undefined
+    return dialect?.record(inlineState(task, clock.now())) ?? batchObject(task, NO_OUTCOMES)
+  },
+  message: () => ({
+    eventType: (state, task) => `batch.${factsOf(task).end ?? state}`,
+    eventData: ({ id }) => ({ id }),
+  }),
+  async costOfParts({ store }, { id }) {
+    let amount = 0n
+    if (store.batches !== undefined) for await (const outcome of outcomesOf(store.batches, id)) amount += outcome.amount
+    return amount
+  },
 }

@@ -2,6 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { type GatewayRequest, wholeBody } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import { pageSizeOf } from '../../endpoints/file-dialect.ts'
 import { claimKey, replayOf } from '../../pipeline/idempotent-request.ts'
 import { claimOf } from '../../pipeline/parse.ts'
@@ -15,14 +16,11 @@ import { checkPublicUrl } from '../../transport/egress.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import { mediaType } from '../../wire/headers.ts'
 import { ensureWebhookSecret } from '../submit-task.ts'
-import { pageOf } from '../task-requests.ts'
+import { listObject, pageOf } from '../task-requests.ts'
 import { batchObject, isBatch, isInline, NO_OUTCOMES } from './batch-record.ts'
-import type { BatchRunner } from './batch-runner.ts'
-import { cancelBatch } from './end-batch.ts'
-import { askedLifetimeMs } from './file-lifetime.ts'
-import { type BatchRequest, checkCaller, findFile } from './files.ts'
+import { type BatchRunner, cancelBatch } from './batch-runner.ts'
+import { askedLifetimeMs, type BatchRequest, checkCaller, findFile } from './files.ts'
 import { linesOf, readLine } from './lines.ts'
-import { listObject } from './openai-files.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
 /** Settings and runner that requests about batches need. */
@@ -131,15 +129,15 @@ async function submittedFile(
   { bytes, claim }: { readonly bytes: Uint8Array; readonly claim: IdempotencyClaim | undefined },
 ): ReturnType<typeof submitBatch> {
   const body = parseCallerJson(bytes)
-  if (!isJsonObject(body)) throw invalid('body', 'expected an object')
+  if (!isJsonObject(body)) throw invalidField('body', 'expected an object')
   const { input_file_id: inputFileId, endpoint: path, completion_window: window, metadata, webhook_url: url } = body
   const outputLifetimeMs = outputLifetimeOf(body)
-  if (typeof inputFileId !== 'string') throw invalid('input_file_id', 'expected the id of a file')
-  if (window !== '24h') throw invalid('completion_window', 'must be 24h')
+  if (typeof inputFileId !== 'string') throw invalidField('input_file_id', 'expected the id of a file')
+  if (window !== '24h') throw invalidField('completion_window', 'must be 24h')
   const endpoint = batchEndpoint(context, path)
   const webhookUrl = await webhookUrlOf(context, principal.accountId, url)
   const file = await findFile(context, settings, principal.accountId, inputFileId)
-  if (file.purpose !== 'batch') throw invalid('input_file_id', 'the purpose of the file must be batch')
+  if (file.purpose !== 'batch') throw invalidField('input_file_id', 'the purpose of the file must be batch')
   const blob = await settings.blobs.get(file.id)
   if (blob === undefined) throw new GatewayError('file_not_found')
   return await submitBatch(context, settings, {
@@ -181,7 +179,7 @@ function batchEndpoint({ endpoints }: PipelineContext, path: unknown): Endpoint 
   const endpoint = typeof path === 'string' ? endpoints.at(path) : undefined
   if (endpoint?.isBatchable === true) return endpoint
   const known = endpoints.all.filter(({ isBatchable }) => isBatchable === true).map((candidate) => candidate.path)
-  throw invalid('endpoint', `must be one of ${known.join(', ')}`)
+  throw invalidField('endpoint', `must be one of ${known.join(', ')}`)
 }
 
 /**
@@ -194,9 +192,9 @@ export async function webhookUrlOf(
   url: unknown,
 ): Promise<string | undefined> {
   if (url === undefined || url === null) return undefined
-  if (typeof url !== 'string') throw invalid('webhook_url', 'expected a URL')
+  if (typeof url !== 'string') throw invalidField('webhook_url', 'expected a URL')
   const check = checkPublicUrl(url, { allowPrivate: context.allowPrivateUrls })
-  if ('reason' in check) throw invalid('webhook_url', check.reason)
+  if ('reason' in check) throw invalidField('webhook_url', check.reason)
   await ensureWebhookSecret(context, accountId, url)
   return new URL(url).href
 }
@@ -207,25 +205,21 @@ function outputLifetimeOf({ output_expires_after: asked }: Readonly<Record<strin
   return askedLifetimeMs({ anchor, seconds }, (member) => `output_expires_after.${member}`)
 }
 
-const MOST_METADATA = 16
-const LONGEST_METADATA_NAME = 64
-const LONGEST_METADATA_VALUE = 512
+const MAX_METADATA = 16
+const MAX_METADATA_NAME = 64
+const MAX_METADATA_VALUE = 512
 
 function metadataText(metadata: unknown): string | null {
   if (metadata === undefined || metadata === null) return null
   const entries = isJsonObject(metadata) ? Object.entries(metadata) : undefined
   const isFit =
     entries !== undefined &&
-    entries.length <= MOST_METADATA &&
+    entries.length <= MAX_METADATA &&
     entries.every(
       ([name, value]) =>
-        name.length <= LONGEST_METADATA_NAME && typeof value === 'string' && value.length <= LONGEST_METADATA_VALUE,
+        name.length <= MAX_METADATA_NAME && typeof value === 'string' && value.length <= MAX_METADATA_VALUE,
     )
   if (!isFit)
-    throw invalid('metadata', `expected at most ${MOST_METADATA} texts of at most ${LONGEST_METADATA_VALUE} characters`)
+    throw invalidField('metadata', `expected at most ${MAX_METADATA} texts of at most ${MAX_METADATA_VALUE} characters`)
   return JSON.stringify(metadata)
-}
-
-function invalid(param: string, reason: string): GatewayError {
-  return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
 }

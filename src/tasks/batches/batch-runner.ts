@@ -1,36 +1,40 @@
 // See docs/decisions/0016-batches.md.
 
-import { isYoungerThan, scheduleCutOff, type Timer } from '../../core/clock.ts'
-import type { GatewayError } from '../../core/errors.ts'
+import { Buffer } from 'node:buffer'
+import { Pool } from '../../core/calls-in-flight.ts'
+import { isYoungerThan, type Timer } from '../../core/clock.ts'
+import { GatewayError } from '../../core/errors.ts'
 import { RecentMap } from '../../core/maps.ts'
-import type { Endpoint } from '../../endpoints/endpoint.ts'
-import { type CallerWork, readRefusal } from '../../pipeline/authenticate.ts'
+import { addUsage, type Usage } from '../../core/usage.ts'
+import { readRefusal } from '../../pipeline/authenticate.ts'
 import { type BatchSettings, type PipelineContext, reportFault } from '../../pipeline/pipeline-context.ts'
+import type { BatchOutcome } from '../../stores/file-store.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
-import { queuedReceipt } from '../deferred-submission.ts'
-import { answeredLate, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
-import { BATCH_CREDENTIAL_ID, type BatchEnd, factsOf, isCancelling } from './batch-record.ts'
-import { BatchRun, type RequestTries, type StopReason } from './batch-run.ts'
-import { cancelBatch, cleanUp, endBatch } from './end-batch.ts'
+import { type CallerRights, JobRunner } from '../job-runner.ts'
+import { lateReceipt } from '../task-record.ts'
+import { chargedEnd, commit, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
+import {
+  BATCH_CREDENTIAL_ID,
+  type BatchEnd,
+  type BatchJob,
+  endedLines,
+  factsOf,
+  isCancelling,
+  keepOutcome,
+  outcomesOf,
+  type StopReason,
+} from './batch-record.ts'
+import { journalId, linesId, type PlannedRequest, planId, plannedRequests } from './lines.ts'
 import { NativeRun } from './native-run.ts'
 import { JournalConflict } from './native-vendor.ts'
+import { heldFor, outcomeId, RequestRun } from './request-run.ts'
 import { COMPLETION_WINDOW_MS } from './submit-batch.ts'
-
-/** Interval between queries for new work while there is none, in milliseconds. */
-const LOOK_INTERVAL_MS = 1_000
-
-/** Duration of a lease, in milliseconds. If a process does not renew it in time, another process continues the batch. */
-const LEASE_MS = 60_000
-const HEARTBEAT_MS = 5_000
-
-/** Maximum number of batches that one process runs at the same time. */
-const MOST_RUNNING = 4
 
 /** After this time a batch makes room for a waiting one. Otherwise a few large batches would delay other accounts for hours. */
 const TURN_MS = 5 * 60_000
 
 /** How many batches this process remembers, and for how long: by then they have ended, here or elsewhere. */
-const MOST_REMEMBERED = 1_000
+const MAX_REMEMBERED = 1_000
 const REMEMBERED_MS = COMPLETION_WINDOW_MS + 2 * 60 * 60_000
 
 /** Delay before a batch is leased again after a fault of a store, in milliseconds. */
@@ -43,314 +47,472 @@ const FROZEN_MS = 60_000
 const PURGE_INTERVAL_MS = 60_000
 const PURGE_BATCH_SIZE = 100
 
-/** Leasing work is not subject to a vendor's limit. */
-const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
-
-interface Running {
-  readonly task: TaskRecord
-  readonly run: BatchWork
-  readonly beganAtMs: number
-  readonly ended: Promise<void>
-}
-
 /** Batch that is at a vendor, or was put back. */
 interface Waiting {
   readonly task: Pick<TaskRecord, 'id' | 'accountId'>
   readonly tries: RequestTries
-  readonly rights: Omit<CallerWork, 'end'>
+  readonly rights: CallerRights
 }
 
-/**
- * Runs batches. Processes share them by leases. After a crash, the next process continues from the stored state. Nobody holds a
- * batch while it waits at a vendor.
- */
-export class BatchRunner {
-  readonly #context: PipelineContext
+/** Runs batches. The next process continues one from the stored state. Nobody holds a batch while it waits at a vendor. */
+export class BatchRunner extends JobRunner<BatchRun> {
+  protected readonly credentialId = BATCH_CREDENTIAL_ID
+  protected readonly maxRunning = 4
+  protected readonly heartbeatMs = 5_000
   readonly #settings: BatchSettings
   readonly #wakeWebhooks: WakeWebhooks
-  readonly #onBegin: () => void
-  readonly #running = new Map<string, Running>()
   /** Batches that this process ran before and that are now at a vendor or put back, with the tries of their requests. */
-  readonly #waiting = new RecentMap<Waiting>(MOST_REMEMBERED)
-  #timer: Timer | undefined
-  #looking: Promise<void> | undefined
-  #purgedAtMs = Number.NEGATIVE_INFINITY
-  #isStopped = true
+  readonly #waiting = new RecentMap<Waiting>(MAX_REMEMBERED)
 
   /** @param onBegin Called when a run begins. */
   constructor(context: PipelineContext, settings: BatchSettings, wakeWebhooks: WakeWebhooks, onBegin: () => void) {
-    this.#context = context
+    super(context, 'batches', onBegin)
     this.#settings = settings
     this.#wakeWebhooks = wakeWebhooks
-    this.#onBegin = onBegin
-  }
-
-  /** Whether work is in progress in this process. */
-  get isBusy(): boolean {
-    return this.#looking !== undefined || this.#running.size > 0
-  }
-
-  start(): void {
-    if (!this.#isStopped) return
-    this.#isStopped = false
-    this.wake()
-  }
-
-  /** Looks for work immediately. */
-  wake(): void {
-    if (this.#isStopped || this.#looking !== undefined) return
-    this.#timer?.cancel()
-    this.#looking = this.#look().finally(() => {
-      this.#looking = undefined
-      if (this.#isStopped) return
-      this.#timer = this.#context.clock.schedule(LOOK_INTERVAL_MS, () => this.wake())
-    })
   }
 
   /** Starts no more requests of a batch that its owner has cancelled, if it runs here, and notifies its vendor. */
   cancelled(batchId: string): void {
-    const running = this.#running.get(batchId)
+    const running = this.running.get(batchId)
     if (running !== undefined) running.run.stop('cancelled')
-    // If another process runs it, that process notices the cancellation by itself.
-    else if (!this.#isStopped && this.#remembered(batchId) !== undefined) void this.#take({ id: batchId, limit: 1 })
+    else if (!this.isStopped && this.#remembered(batchId) !== undefined) void this.track(this.#takeCancelled(batchId))
   }
 
-  *work(): Iterable<CallerWork> {
-    for (const { task } of this.#running.values())
-      yield { ...this.#rightsOf(task), end: (error) => void this.#refused(task, error) }
-    for (const { task, rights } of this.#waiting.values(this.#context.clock.now()))
-      if (!this.#running.has(task.id)) yield { ...rights, end: (error) => void this.#refused(task, error) }
+  /** If another process runs the batch, that process notices the cancellation by itself. */
+  async #takeCancelled(id: string): Promise<void> {
+    for (const task of await this.lease({ id, limit: 1 })) if (task.state === 'queued') this.begin(task)
   }
 
-  #rightsOf(task: TaskRecord): Omit<CallerWork, 'end'> {
-    const { accountId, keyId, details } = task
-    const { endpoints, catalog } = this.#context
-    const endpointIds = [details.endpoint, endpoints.at(factsOf(task).endpoint)?.id].filter((id) => id !== undefined)
-    return { caller: { accountId, keyId }, endpointIds, model: catalog.find(details.model) }
+  override *work(): ReturnType<JobRunner<BatchRun>['work']> {
+    yield* super.work()
+    for (const { task, rights } of this.#waiting.values(this.context.clock.now()))
+      if (!this.running.has(task.id)) yield { ...rights, end: (error) => void this.#refused(task, error) }
+  }
+
+  protected override rightsOf(task: TaskRecord): CallerRights {
+    const rights = super.rightsOf(task)
+    const inner = this.context.endpoints.at(factsOf(task).endpoint)
+    return inner === undefined ? rights : { ...rights, endpointIds: [...rights.endpointIds, inner.id] }
+  }
+
+  protected refuse(task: TaskRecord, _run: BatchRun, error: GatewayError): void {
+    void this.#refused(task, error)
   }
 
   /** Keeps a batch waiting while its account is frozen, and cancels it for any other refusal. Never rejects. */
   async #refused({ id, accountId }: Waiting['task'], refusal: GatewayError): Promise<void> {
-    if (refusal.code === 'account_frozen') return this.#running.get(id)?.run.stop('put-back')
+    if (refusal.code === 'account_frozen') return this.running.get(id)?.run.stop('put-back')
     try {
-      const task = await this.#context.store.tasks.find(accountId, id)
+      const task = await this.context.store.tasks.find(accountId, id)
       if (task === undefined || !OPEN_TASK_STATES.includes(task.state)) return this.#waiting.delete(id)
       if (isCancelling(task)) return
       const facts = { batchId: id, accountId, keyId: task.keyId, code: refusal.code }
-      this.#context.logger.info('a batch is cancelled because its key may no longer run it', facts)
-      await cancelBatch(this.#context, this, task)
+      this.context.logger.info('a batch is cancelled because its key may no longer run it', facts)
+      await cancelBatch(this.context, this, task)
     } catch (error) {
-      reportFault(this.#context, undefined, 'batches', error)
+      this.report(error)
     }
   }
 
   /** Leases no more work, and waits for the requests in flight. Requests that have not ended after `drainMs` are sent again later. */
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
-    this.#isStopped = true
-    this.#timer?.cancel()
-    await this.#looking
-    for (const { run } of this.#running.values()) run.stop('put-back')
-    const cutOff = scheduleCutOff(this.#context.clock, drainMs, () => {
-      for (const { run } of this.#running.values()) run.abort()
+    const draining = this.drain(drainMs, () => {
+      for (const { run } of this.running.values()) run.abort()
     })
-    await Promise.all([...this.#running.values()].map(({ ended }) => ended))
-    cutOff.cancel()
+    for (const { run } of this.running.values()) run.stop('put-back')
+    await draining
   }
 
-  /** Never rejects: a failing store is queried again later. */
-  async #look(): Promise<void> {
-    try {
-      const limit = MOST_RUNNING - this.#running.size
-      if (limit > 0) await this.#take({ limit })
-      else if (limit === 0) await this.#passTurn()
-      await this.#purge(this.#context.clock.now())
-    } catch (error) {
-      reportFault(this.#context, undefined, 'batches', error)
-    }
+  protected async look(): Promise<void> {
+    if (this.freePlaces > 0) for (const task of await this.lease({ limit: this.freePlaces })) this.begin(task)
+    else if (this.freePlaces === 0) await this.#passTurn()
+    await this.every('purge', PURGE_INTERVAL_MS, () => this.#purge())
   }
 
   /** Starts the batch that has waited longest in place of the one that has run longest, which then waits for its next turn. */
   async #passTurn(): Promise<void> {
-    const [longest] = [...this.#running.values()].sort((one, other) => one.beganAtMs - other.beganAtMs)
-    if (longest === undefined || isYoungerThan(TURN_MS, longest.beganAtMs, this.#context.clock.now())) return
-    await this.#take({ limit: 1 })
-    if (this.#running.size > MOST_RUNNING) longest.run.makeRoom()
+    const [longest] = [...this.running.values()].sort((one, other) => one.startedAtMs - other.startedAtMs)
+    if (longest === undefined || isYoungerThan(TURN_MS, longest.startedAtMs, this.context.clock.now())) return
+    for (const task of await this.lease({ limit: 1 })) this.begin(task)
+    if (this.freePlaces < 0) longest.run.makeRoom()
   }
 
-  /** Never rejects. */
-  async #take(which: { readonly id?: string; readonly limit: number }): Promise<void> {
-    const { clock, store } = this.#context
-    const nowMs = clock.now()
-    const query = { ...which, credentialId: BATCH_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS }
-    try {
-      for (const task of await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })) {
-        // A batch that is not due may be run by another process, which notices the cancellation by itself.
-        if (which.id === undefined || task.state === 'queued') this.#begin(task)
-      }
-    } catch (error) {
-      reportFault(this.#context, undefined, 'batches', error)
-    }
-  }
-
-  async #purge(nowMs: number): Promise<void> {
-    if (isYoungerThan(PURGE_INTERVAL_MS, this.#purgedAtMs, nowMs)) return
+  async #purge(): Promise<boolean> {
     const { files, blobs, outcomes } = this.#settings
+    const nowMs = this.context.clock.now()
     const ids = await files.purge(nowMs, PURGE_BATCH_SIZE)
     for (const id of ids) await blobs.delete(id)
     const others = (await blobs.purge(nowMs, PURGE_BATCH_SIZE)) + (await outcomes.purge(nowMs, PURGE_BATCH_SIZE))
-    if (ids.length < PURGE_BATCH_SIZE && others < PURGE_BATCH_SIZE) this.#purgedAtMs = nowMs
+    return ids.length < PURGE_BATCH_SIZE && others < PURGE_BATCH_SIZE
   }
 
-  #begin(task: TaskRecord): void {
-    const { id, details } = task
-    const endpoint = this.#context.endpoints.at(factsOf(task).endpoint)
-    if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
-    const waited = this.#remembered(id)
-    const tries = waited?.tries ?? new Map()
-    const run = new BatchWork(this.#context, this.#settings, endpoint, { task, tries })
+  protected open(task: TaskRecord): BatchRun | undefined {
+    const endpoint = this.context.endpoints.at(factsOf(task).endpoint)
+    if (endpoint === undefined) return undefined
+    const tries = this.#remembered(task.id)?.tries ?? new Map()
+    const run = new BatchRun({ context: this.context, settings: this.#settings, endpoint, task }, tries)
     if (isCancelling(task)) run.stop('cancelled')
-    const ended = this.#runTask(task, run, { tries, wasHere: waited !== undefined })
-      .catch((error: unknown) => reportFault(this.#context, details.requestId, 'batches', error))
-      .finally(() => {
-        this.#running.delete(id)
-        this.wake()
-      })
-    this.#running.set(id, { task, run, beganAtMs: this.#context.clock.now(), ended })
-    this.#onBegin()
+    if (this.isStopped) run.stop('put-back')
+    return run
   }
 
-  /** @param wasHere Whether this process ran the batch before. Then its Idempotency-Key is completed. */
-  async #runTask(
-    task: TaskRecord,
-    run: BatchWork,
-    { tries, wasHere }: { readonly tries: RequestTries; readonly wasHere: boolean },
-  ): Promise<void> {
-    const { clock, store } = this.#context
-    const { id, accountId, details } = task
-    const nowMs = clock.now()
-    const claim = wasHere || task.state !== 'queued' ? undefined : details.claim
-    const answered = answeredLate(claim, nowMs, () => queuedReceipt(this.#context, task))
+  protected async runTask(task: TaskRecord, run: BatchRun): Promise<void> {
+    const { clock } = this.context
+    const { id } = task
+    // This process has completed the Idempotency-Key of a batch that it ran before.
+    const isKnown = this.#remembered(id) !== undefined || task.state !== 'queued'
+    const answered = isKnown ? undefined : lateReceipt(this.context, task)
     // `details` is not overwritten: a cancellation may have been written into it since the lease began.
-    const set = { state: 'in_progress', updatedAtMs: nowMs, nextPollAtMs: nowMs + LEASE_MS } as const
-    if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
-    const stopBeating = this.#beat(task, run)
+    if (!(await this.markRunning(task, { answered }))) return
     try {
-      const refusal = isOver(task, nowMs) ? undefined : await readRefusal(this.#context, this.#rightsOf(task))
-      const isHeldUp = refusal?.code === 'account_frozen'
-      if (refusal !== undefined) await this.#refused(task, refusal)
-      const result: WorkResult = isHeldUp ? { kind: 'waits', untilMs: nowMs + FROZEN_MS } : await run.run()
-      const ended = await store.tasks.find(accountId, id)
-      const isOpen = ended !== undefined && POLLED_STATES.includes(ended.state)
-      if (!isOpen || result.kind === 'ended') this.#waiting.delete(id)
-      if (!isOpen) return await cleanUp(this.#settings, id)
-      if (result.kind === 'ended')
-        return await endBatch(this.#context, this.#settings, ended, { ...result, wake: this.#wakeWebhooks })
-      this.#waiting.set(
-        id,
-        { task: { id, accountId }, tries, rights: this.#rightsOf(task) },
-        clock.now(),
-        REMEMBERED_MS,
-      )
-      // If a cancellation came in the meantime, the batch is due immediately.
-      await this.#putBack(id, isCancelling(ended) && !isCancelling(task) ? clock.now() : result.untilMs)
+      await this.whileLeased(task, run, () => this.#runLeased(task, run))
     } catch (error) {
       // Another process holds the batch now.
       if (error instanceof JournalConflict) return
-      await this.#putBack(id, clock.now() + RETRY_MS)
+      await this.putBack(id, clock.now() + RETRY_MS)
       throw error
-    } finally {
-      stopBeating()
     }
+  }
+
+  async #runLeased(task: TaskRecord, run: BatchRun): Promise<void> {
+    const { clock, store } = this.context
+    const { id, accountId } = task
+    const rights = this.rightsOf(task)
+    const nowMs = clock.now()
+    const isOver = isCancelling(task) || nowMs >= factsOf(task).expiresAtMs
+    const refusal = isOver ? undefined : await readRefusal(this.context, rights)
+    if (refusal !== undefined) await this.#refused(task, refusal)
+    const isFrozen = refusal?.code === 'account_frozen'
+    const result = isFrozen ? ({ kind: 'waits', untilMs: nowMs + FROZEN_MS } as const) : await run.run()
+    const now = await store.tasks.find(accountId, id)
+    const isOpen = now !== undefined && POLLED_STATES.includes(now.state)
+    if (!isOpen || result.kind === 'ended') this.#waiting.delete(id)
+    if (!isOpen) return await cleanUp(this.#settings, id)
+    if (result.kind === 'ended')
+      return await endBatch(this.context, this.#settings, now, { ...result, wake: this.#wakeWebhooks })
+    const waiting = { task: { id, accountId }, tries: run.tries, rights }
+    this.#waiting.set(id, waiting, clock.now(), REMEMBERED_MS)
+    // If a cancellation came in the meantime, the batch is due immediately.
+    await this.putBack(id, isCancelling(now) && !isCancelling(task) ? clock.now() : result.untilMs)
   }
 
   #remembered(id: string): Waiting | undefined {
-    return this.#waiting.get(id, this.#context.clock.now())
+    return this.#waiting.get(id, this.context.clock.now())
   }
 
-  async #putBack(id: string, atMs: number): Promise<void> {
-    const { clock, store } = this.#context
-    await store.tasks.change({ id, from: ['in_progress'], set: { state: 'queued', nextPollAtMs: atMs } }, clock.now())
-  }
-
-  /** Renews the lease while the batch runs, and checks whether the batch was cancelled elsewhere. */
-  #beat({ id, accountId }: TaskRecord, run: BatchWork): () => void {
-    const { clock, store } = this.#context
-    let timer: Timer
-    const beat = async (): Promise<void> => {
-      try {
-        const nowMs = clock.now()
-        const set = { nextPollAtMs: nowMs + LEASE_MS }
-        if (!(await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs))) return run.abort()
-        const task = await store.tasks.find(accountId, id)
-        if (task !== undefined && isCancelling(task)) run.stop('cancelled')
-      } catch (error) {
-        reportFault(this.#context, undefined, 'batches', error)
-      }
-    }
-    const schedule = (): void => {
-      timer = clock.schedule(HEARTBEAT_MS, () => {
-        schedule()
-        void beat()
-      })
-    }
-    schedule()
-    return () => timer.cancel()
+  /** Checks whether the batch was cancelled elsewhere. */
+  protected async renewed({ id, accountId }: TaskRecord, run: BatchRun, isLost: boolean): Promise<void> {
+    if (isLost) return run.abort()
+    const task = await this.context.store.tasks.find(accountId, id)
+    if (task !== undefined && isCancelling(task)) run.stop('cancelled')
   }
 }
 
-/** Whether no more requests of the batch are started in any case. */
-function isOver(task: TaskRecord, nowMs: number): boolean {
-  return isCancelling(task) || nowMs >= factsOf(task).expiresAtMs
-}
+/** Number of the current try of each request that has failed before, by line. */
+export type RequestTries = Map<number, number>
+
+/** Maximum number of tries of a request that no vendor could answer. */
+const MAX_TRIES = 5
+const FIRST_DELAY_MS = 2_000
+const MAX_DELAY_MS = 60_000
 
 /** Result of the work on a batch. */
-type WorkResult =
+export type BatchResult =
   /** Each request has its outcome, or is no longer executed. `vendor` is the vendor whose batch API was used, if any. */
-  | { readonly kind: 'ended'; readonly end: BatchEnd; readonly vendor?: string | undefined }
+  | { readonly kind: 'ended'; readonly end: BatchEnd; readonly vendor?: string }
   /** The batch is leased again at this time, in Unix milliseconds. */
   | { readonly kind: 'waits'; readonly untilMs: number }
 
-/** Work on one batch while this process holds it: at the vendor's batch API, or by ordinary calls if that API does not accept the batch. */
-class BatchWork {
-  readonly #context: PipelineContext
+/**
+ * Work on one batch while this process holds it: at the vendor's batch API, or by ordinary calls if that API does not accept the
+ * batch. Several calls run at the same time. An outcome is stored before the next call starts, so that a process that dies loses
+ * only the requests in flight.
+ */
+export class BatchRun {
+  /** Tries of earlier turns, updated in place. */
+  readonly tries: RequestTries
+  readonly #job: BatchJob
   readonly #native: NativeRun
-  readonly #paced: BatchRun
+  readonly #running = new Set<RequestRun>()
+  readonly #waiting = new Map<Timer, () => void>()
+  #reason: StopReason | undefined
+  /** Whether a request was left without an outcome. */
+  #isLeftOpen = false
 
-  constructor(
-    context: PipelineContext,
-    settings: BatchSettings,
-    endpoint: Endpoint,
-    turn: { readonly task: TaskRecord; readonly tries: RequestTries },
-  ) {
-    this.#context = context
-    this.#native = new NativeRun(context, settings, endpoint, turn.task)
-    this.#paced = new BatchRun(context, settings, endpoint, turn)
+  constructor(job: BatchJob, tries: RequestTries) {
+    this.#job = job
+    this.tries = tries
+    this.#native = new NativeRun(job)
   }
 
   /** Starts nothing more; calls in flight end normally. */
   stop(reason: StopReason): void {
     this.#native.stop(reason)
-    this.#paced.stop(reason)
+    this.#stopCalls(reason)
   }
 
   /** Starts no more ordinary calls. The work with a vendor's batch API is short, so it is not interrupted for other batches. */
   makeRoom(): void {
-    this.#paced.stop('put-back')
+    this.#stopCalls('put-back')
+  }
+
+  #stopCalls(reason: StopReason): void {
+    this.#reason ??= reason
+    for (const [timer, resume] of this.#waiting) {
+      timer.cancel()
+      resume()
+    }
+    this.#waiting.clear()
   }
 
   /** Aborts calls in flight, too. */
   abort(): void {
     this.#native.abort()
-    this.#paced.abort()
+    this.#stopCalls('put-back')
+    for (const run of this.#running) run.stop()
   }
 
   /** @throws JournalConflict if another process continues the batch, and whatever the stores throw; the batch can be leased again. */
-  async run(): Promise<WorkResult> {
+  async run(): Promise<BatchResult> {
     const turn = await this.#native.run()
     if (turn.kind !== 'paced') return turn
-    const reason = await this.#paced.run()
+    const reason = await this.#runCalls()
     return reason === 'put-back'
-      ? { kind: 'waits', untilMs: this.#context.clock.now() }
+      ? { kind: 'waits', untilMs: this.#job.context.clock.now() }
       : { kind: 'ended', end: reason ?? 'completed' }
   }
+
+  /** Returns why the run ended early, or `undefined` if every request has an outcome. */
+  async #runCalls(): Promise<StopReason | undefined> {
+    const { context, settings, task } = this.#job
+    const leftMs = factsOf(task).expiresAtMs - context.clock.now()
+    if (leftMs <= 0) this.#stopCalls('expired')
+    const expiry = context.clock.schedule(Math.max(0, leftMs), () => this.#stopCalls('expired'))
+    const pool = new Pool(settings.requestsAtOnce)
+    try {
+      const ended = await endedLines(settings, task.id)
+      for await (const { line, planned } of plannedRequests(settings, task.id)) {
+        if (ended.has(line)) continue
+        await pool.begin(() => this.#toTheEnd(line, planned))
+        if (this.#isLeftOpen) break
+      }
+    } finally {
+      await pool.settled()
+      expiry.cancel()
+    }
+    await pool.ended()
+    // A batch that was put back at its last requests has nothing left to wait for.
+    return this.#reason === 'put-back' && !this.#isLeftOpen ? undefined : this.#reason
+  }
+
+  async #toTheEnd(line: number, planned: PlannedRequest): Promise<void> {
+    const held = heldFor(planned, this.#job.task)
+    for (let tries = this.tries.get(line) ?? 1; ; ) {
+      if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
+      const run = new RequestRun(this.#job, { planned, line, held })
+      this.#running.add(run)
+      const result = await run.run()
+      this.#running.delete(run)
+      if (result.kind === 'stopped') return this.#leaveOpen(line, tries)
+      if (result.kind === 'ended') return await this.#keep(run, result.outcome)
+      // Rejections by the caller's limits or the store do not count as a try.
+      if (isGatewayLimit(result.error)) tries = Math.max(1, tries)
+      else if (tries++ >= MAX_TRIES) return await this.#keep(run, result.outcome)
+      if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
+      await this.#pause(delayOf(result.error, tries))
+    }
+  }
+
+  #leaveOpen(line: number, tries: number): void {
+    this.#isLeftOpen = true
+    if (tries > 1) this.tries.set(line, tries)
+  }
+
+  async #keep(run: RequestRun, outcome: BatchOutcome): Promise<void> {
+    const { context, task } = this.#job
+    for (let tries = 1; ; tries++) {
+      try {
+        const isKept = await keepOutcome(this.#job, outcome)
+        // Another process ran the batch in the meantime, unless the store had saved the outcome at an earlier try.
+        if (!isKept && tries === 1) run.tellUnkept()
+        return
+      } catch (error) {
+        reportFault(context, task.details.requestId, 'batches', error)
+        // The vendor has answered. Without its outcome, the next process that runs the batch sends the request again.
+        if (tries >= MAX_TRIES) {
+          run.tellUnkept()
+          throw error
+        }
+        await this.#pause(FIRST_DELAY_MS)
+      }
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#job.context.clock.schedule(delayMs, () => {
+        this.#waiting.delete(timer)
+        resolve()
+      })
+      this.#waiting.set(timer, resolve)
+    })
+  }
+}
+
+function isGatewayLimit({ code }: GatewayError): boolean {
+  return code === 'rate_limited' || code === 'store_unavailable'
+}
+
+function delayOf(error: GatewayError, tries: number): number {
+  const delayMs =
+    error.retryAfterSeconds === undefined ? FIRST_DELAY_MS * 2 ** (tries - 1) : error.retryAfterSeconds * 1_000
+  return Math.min(MAX_DELAY_MS, Math.max(delayMs, isGatewayLimit(error) ? 1_000 : FIRST_DELAY_MS))
+}
+
+/** Error codes of requests that were never executed. */
+export const CANCELLED = 'batch_cancelled'
+export const EXPIRED = 'batch_expired'
+
+/** Number of outcomes that are deleted at a time. */
+const PAGE = 100
+
+/** Totals of the outcomes of a batch. */
+interface Sums {
+  answered: number
+  notMade: number
+  usage: Usage
+  amount: bigint
+}
+
+/**
+ * Writes the files of a batch and ends it: exactly the answered requests are charged, once, in the transaction of the end. A
+ * process that dies in between leaves files only. The next process that takes the batch replaces them, because their ids are the same.
+ */
+export async function endBatch(
+  context: PipelineContext,
+  settings: BatchSettings,
+  task: TaskRecord,
+  { end, wake, vendor }: { readonly end: BatchEnd; readonly wake: WakeWebhooks; readonly vendor?: string | undefined },
+): Promise<void> {
+  const sums: Sums = { answered: 0, notMade: 0, usage: {}, amount: 0n }
+  const suffix = task.id.slice(task.id.indexOf('_') + 1)
+  const outputFileId = await writeFile(context, settings, task, {
+    id: `file_${suffix}_output`,
+    name: 'output',
+    lines: answeredLines(settings, task, sums),
+  })
+  const errorFileId = await writeFile(context, settings, task, {
+    id: `file_${suffix}_errors`,
+    name: 'errors',
+    lines: failedLines(settings, task, end, sums),
+  })
+  const { answered, notMade, usage, amount } = sums
+  const nowMs = context.clock.now()
+  const old = factsOf(task)
+  const files = { outputFileId, errorFileId }
+  const facts = { ...old, ...files, answered, notMade, failed: old.total - answered, end, endedAtMs: nowMs }
+  const { deferred: _done, ...kept } = task.details
+  const details = { ...kept, facts, usage, vendor: vendor ?? kept.vendor }
+  const state = end === 'cancelled' ? 'cancelled' : 'completed'
+  const charge = { usage, amount: task.holdId === undefined ? undefined : amount }
+  await commit(context, task, chargedEnd(task, { state, nowMs, details }, charge), wake)
+  await cleanUp(settings, task.id)
+}
+
+/** Deletes data that a finished batch no longer needs. */
+export async function cleanUp({ blobs, outcomes }: BatchSettings, batchId: string): Promise<void> {
+  await blobs.delete(planId(batchId))
+  await blobs.delete(linesId(batchId))
+  for (const id of [batchId, journalId(batchId)]) while ((await outcomes.delete(id, PAGE)) === PAGE);
+}
+
+/** Writes no file if there are no lines. */
+async function writeFile(
+  { clock }: PipelineContext,
+  { blobs, files, retentionMs }: BatchSettings,
+  task: TaskRecord,
+  file: { readonly id: string; readonly name: string; readonly lines: AsyncIterable<string> },
+): Promise<string | null> {
+  const { id: batchId, accountId } = task
+  const createdAtMs = clock.now()
+  const expiresAtMs = createdAtMs + Math.min(factsOf(task).outputLifetimeMs ?? retentionMs, retentionMs)
+  const byteLength = await blobs.put({ id: file.id, expiresAtMs }, bytesOf(file.lines))
+  if (byteLength === 0) {
+    await blobs.delete(file.id)
+    return null
+  }
+  const filename = `${batchId}_${file.name}.jsonl`
+  await files.save({ id: file.id, accountId, purpose: 'batch_output', filename, byteLength, createdAtMs, expiresAtMs })
+  return file.id
+}
+
+async function* bytesOf(lines: AsyncIterable<string>): AsyncIterable<Uint8Array> {
+  for await (const line of lines) yield Buffer.from(`${line}\n`)
+}
+
+async function* answeredLines(settings: BatchSettings, { id }: TaskRecord, sums: Sums): AsyncIterable<string> {
+  for await (const outcome of outcomesOf(settings.outcomes, id)) {
+    sums.amount += outcome.amount
+    if (outcome.usage !== undefined) sums.usage = addUsage(sums.usage, outcome.usage)
+    if (!outcome.isAnswered) continue
+    sums.answered++
+    yield outcome.text
+  }
+}
+
+/** Yields errors, and requests that were never executed. */
+async function* failedLines(
+  settings: BatchSettings,
+  { id }: TaskRecord,
+  end: BatchEnd,
+  sums: Sums,
+): AsyncIterable<string> {
+  const outcomes = outcomesOf(settings.outcomes, id)[Symbol.asyncIterator]()
+  let next = await outcomes.next()
+  for await (const { line, planned } of plannedRequests(settings, id)) {
+    while (!next.done && next.value.line < line) next = await outcomes.next()
+    if (next.done || next.value.line !== line) {
+      sums.notMade++
+      yield notMadeLine(id, line, planned, end)
+    } else if (!next.value.isAnswered) yield next.value.text
+  }
+}
+
+function notMadeLine(batchId: string, line: number, { id: customId }: PlannedRequest, end: BatchEnd): string {
+  const error =
+    end === 'cancelled'
+      ? { code: CANCELLED, message: 'This request was not executed because the batch was cancelled.' }
+      : {
+          code: EXPIRED,
+          message: 'This request could not be executed before the completion window expired.',
+        }
+  return JSON.stringify({ id: outcomeId(batchId, line), custom_id: customId, response: null, error })
+}
+
+/**
+ * Starts no more requests; those in flight end normally and are charged.
+ * @throws GatewayError `task_not_cancellable` for a batch that has ended.
+ */
+export async function cancelBatch(
+  context: PipelineContext,
+  runner: { cancelled(batchId: string): void },
+  task: TaskRecord,
+): Promise<TaskRecord> {
+  const { clock, store } = context
+  if (!OPEN_TASK_STATES.includes(task.state))
+    throw new GatewayError('task_not_cancellable', {
+      message: `A batch with status ${factsOf(task).end} cannot be cancelled.`,
+    })
+  if (isCancelling(task)) return task
+  const nowMs = clock.now()
+  const details = { ...task.details, facts: { ...factsOf(task), cancellingAtMs: nowMs } }
+  // A queued batch may be started and put back several times, which keeps its details.
+  const from = POLLED_STATES.includes(task.state) ? POLLED_STATES : [task.state]
+  const isMade = await store.tasks.change({ id: task.id, from, set: { details, updatedAtMs: nowMs } }, nowMs)
+  const now = await store.tasks.find(task.accountId, task.id)
+  if (now === undefined) return task
+  // The batch was accepted or ended in between.
+  if (!isMade) return await cancelBatch(context, runner, now)
+  runner.cancelled(task.id)
+  return now
 }

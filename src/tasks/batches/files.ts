@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { type ByteSink, bodyPieces, type GatewayRequest, unreadableBody } from '../../core/exchange.ts'
-import { DEFAULT_FILE_TYPE, type FileDialect } from '../../endpoints/file-dialect.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
+import { DEFAULT_FILE_TYPE, type FileDialect, pageSizeOf } from '../../endpoints/file-dialect.ts'
 import { checkEndpointScope } from '../../pipeline/authenticate.ts'
 import { type StreamedClaim, streamedClaimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
@@ -14,7 +15,8 @@ import { PieceQueue } from '../../wire/chunks.ts'
 import { type FileSink, streamForm } from '../../wire/form.ts'
 import { mediaType } from '../../wire/headers.ts'
 import type { Form } from '../../wire/write-form.ts'
-import { openaiFiles } from './openai-files.ts'
+import { sendPieces } from '../download.ts'
+import { listObject } from '../task-requests.ts'
 
 /** Id of files and batches in the scopes of keys. */
 export const BATCHES_ID = 'batches'
@@ -135,34 +137,7 @@ async function sendFile(
   const headers = ['content-type', mimeType, 'content-length', String(blob.byteLength), 'x-request-id', requestId]
   // Text of callers and vendors, which no browser should take for a page.
   headers.push('x-content-type-options', 'nosniff', 'content-disposition', 'attachment')
-  await sendPieces(sink, headers, blob.content)
-}
-
-/** Sends bytes at the caller's speed. An answer that breaks off does not look complete. */
-export async function sendPieces(
-  sink: ByteSink,
-  headers: readonly string[],
-  content: AsyncIterable<Uint8Array | string>,
-): Promise<void> {
-  let resume: (() => void) | undefined
-  sink.onDrain(() => resume?.())
-  sink.onClose(() => resume?.())
-  sink.head(200, headers)
-  try {
-    for await (const piece of content) {
-      if (sink.closed) return
-      const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece
-      if (sink.write(bytes)) continue
-      await new Promise<void>((resolve) => {
-        resume = resolve
-        if (sink.closed) resolve()
-      })
-    }
-    sink.end()
-  } catch (error) {
-    sink.destroy()
-    throw error
-  }
+  await sendPieces(sink, { headers }, blob.content)
 }
 
 /** Room for the other fields of a form, and for the text between them. */
@@ -332,4 +307,72 @@ function typeOf(form: Form, filename: string): string {
 function fieldOf(form: Form, name: string): string | undefined {
   const part = form.find((candidate) => candidate.name === name)
   return part?.kind === 'field' ? part.value : undefined
+}
+
+const MAX_PAGE = 10_000
+
+/** OpenAI's files (OpenAI API reference, "Files"). Callers get this shape unless their client has another one. */
+const openaiFiles: FileDialect = {
+  readUpload(field) {
+    const purpose = field('purpose')
+    if (purpose !== 'batch') throw invalidField('purpose', 'must be batch')
+    const text = field('expires_after[seconds]')
+    const anchor = field('expires_after[anchor]')
+    if (text === undefined && anchor === undefined) return { purpose }
+    const seconds = /^\d{1,9}$/.test(text ?? '') ? Number(text) : undefined
+    return { purpose, lifetimeMs: askedLifetimeMs({ anchor, seconds }, (member) => `expires_after[${member}]`) }
+  },
+  readList(parameters) {
+    const order = parameters.get('order') ?? 'desc'
+    if (order !== 'asc' && order !== 'desc') throw invalidField('order', 'must be asc or desc')
+    return {
+      limit: pageSizeOf(parameters, MAX_PAGE, MAX_PAGE),
+      order,
+      after: parameters.get('after') ?? undefined,
+      purpose: parameters.get('purpose') ?? undefined,
+    }
+  },
+  record,
+  list: ({ files, hasMore }) => listObject(files.map(record), hasMore, files),
+  deleted: (id) => ({ id, object: 'file', deleted: true }),
+}
+
+/** A file as callers read it (OpenAI API reference, "The File object"). */
+function record({ id, purpose, filename, byteLength, createdAtMs, expiresAtMs }: FileRecord): object {
+  return {
+    id,
+    object: 'file',
+    bytes: byteLength,
+    created_at: Math.floor(createdAtMs / 1_000),
+    expires_at: Math.floor(expiresAtMs / 1_000),
+    filename,
+    purpose,
+    status: 'processed',
+  }
+}
+
+const MIN_LIFETIME_SECONDS = 3_600
+const MAX_LIFETIME_SECONDS = 30 * 24 * 3_600
+
+/** Lifetime of a file in the form of the request. `undefined` if the caller sets none. */
+interface AskedLifetime {
+  readonly anchor: unknown
+  readonly seconds: unknown
+}
+
+/**
+ * Returns the requested lifetime of a file, in milliseconds (OpenAI API reference, `expires_after`).
+ * @param nameOf Name of a member in errors: `expires_after[seconds]`.
+ * @throws GatewayError `invalid_request`.
+ */
+export function askedLifetimeMs({ anchor, seconds }: AskedLifetime, nameOf: (member: string) => string): number {
+  if (anchor !== 'created_at') throw invalidField(nameOf('anchor'), 'must be created_at')
+  if (Number.isSafeInteger(seconds)) {
+    const given = seconds as number
+    if (given >= MIN_LIFETIME_SECONDS && given <= MAX_LIFETIME_SECONDS) return given * 1_000
+  }
+  throw invalidField(
+    nameOf('seconds'),
+    `must be a whole number from ${MIN_LIFETIME_SECONDS} to ${MAX_LIFETIME_SECONDS}`,
+  )
 }

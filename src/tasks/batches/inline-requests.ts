@@ -6,6 +6,7 @@ import { bodyPieces, type GatewayRequest } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'
 import type { InlineBatches, InlineResult } from '../../endpoints/batches.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import { pageSizeOf } from '../../endpoints/file-dialect.ts'
 import { checkEndpointScope } from '../../pipeline/authenticate.ts'
 import { streamedClaimOf } from '../../pipeline/parse.ts'
@@ -24,11 +25,12 @@ import {
   QUOTE,
 } from '../../wire/json-cursor.ts'
 import { findMembers } from '../../wire/json-edits.ts'
+import { sendPieces } from '../download.ts'
 import { isTaskId, pageOf } from '../task-requests.ts'
 import { factsOf, inlineState, isInline } from './batch-record.ts'
 import { type BatchService, requireJson, respondSubmitted, webhookUrlOf } from './batch-requests.ts'
-import { CANCELLED, cancelBatch, EXPIRED } from './end-batch.ts'
-import { type BatchRequest, checkCaller, findFile, sendPieces } from './files.ts'
+import { CANCELLED, cancelBatch, EXPIRED } from './batch-runner.ts'
+import { type BatchRequest, checkCaller, findFile } from './files.ts'
 import { type LineFault, linesOf, TOO_LONG, type WrittenRequest } from './lines.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
@@ -135,7 +137,7 @@ async function sendResults(
   const headers = ['content-type', dialect.resultsType, 'x-request-id', requestId]
   // The text comes from callers and vendors, so no browser should treat it as a page.
   headers.push('x-content-type-options', 'nosniff', 'content-disposition', 'attachment')
-  await sendPieces(sink, headers, inlineResults(settings, dialect, fileIds))
+  await sendPieces(sink, { headers }, inlineResults(settings, dialect, fileIds))
 }
 
 function fileIdsOf(task: TaskRecord): readonly string[] {
@@ -151,7 +153,7 @@ function assertEnded({ state }: TaskRecord): void {
 const REST_BYTES = 64 * 1024
 
 /** Maximum number of faults in a message; its details list all of them. */
-const MOST_TOLD = 20
+const MAX_TOLD = 20
 
 const INVALID = 'invalid_batch_request'
 
@@ -235,9 +237,9 @@ function readRest({ listMember }: InlineBatches, rest: Uint8Array): unknown {
   const body = parseCallerJson(rest)
   if (!isJsonObject(body)) throw new GatewayError('invalid_request', { message: 'The request body: expected object' })
   const { [listMember]: list, webhook_url: webhookUrl, ...others } = body
-  if (!Array.isArray(list)) throw invalid(listMember, 'expected a list')
+  if (!Array.isArray(list)) throw invalidField(listMember, 'expected a list')
   const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw invalid(unknown.slice(0, 64), 'is not known here')
+  if (unknown !== undefined) throw invalidField(unknown.slice(0, 64), 'is not known here')
   return webhookUrl
 }
 
@@ -249,17 +251,13 @@ function refusalOf({ listMember, bodyMember }: InlineBatches, faults: readonly L
     const place = line === null ? listMember : `${listMember}.${line}${inside}`
     return { index: line, code, param: place, message: own }
   })
-  const told = errors.slice(0, MOST_TOLD).map(({ param, message }) => `${param}: ${message}`)
-  if (errors.length > MOST_TOLD) told.push(`and ${errors.length - MOST_TOLD} more`)
+  const told = errors.slice(0, MAX_TOLD).map(({ param, message }) => `${param}: ${message}`)
+  if (errors.length > MAX_TOLD) told.push(`and ${errors.length - MAX_TOLD} more`)
   return new DetailedError('invalid_request', { message: told.join('; '), param: errors[0]!.param }, { errors })
 }
 
-function invalid(param: string, reason: string): GatewayError {
-  return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
-}
-
 const SPACE = 0x20
-const LONGEST_NAME = 128
+const MAX_NAME = 128
 
 /** List of a JSON object to split, and the size limits. */
 export interface ListSplit {
@@ -343,14 +341,13 @@ export class ListSplitter {
       this.#isInString = false
       return
     }
-    if (this.#depth === 1 && this.#name.length < LONGEST_NAME) this.#name += String.fromCharCode(byte)
+    if (this.#depth === 1 && this.#name.length < MAX_NAME) this.#name += String.fromCharCode(byte)
   }
 
   #opensList(byte: number): boolean {
     if (!this.#isValue || byte !== OPEN_BRACKET || this.#depth !== 1) return false
     const { member } = this.#split
-    if (this.#hadList)
-      throw new GatewayError('invalid_request', { message: `${member}: is given twice`, param: member })
+    if (this.#hadList) throw invalidField(member, 'is given twice')
     this.#hadList = true
     this.#isInList = true
     return true

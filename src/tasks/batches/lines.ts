@@ -1,16 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { type ExactMembers, readExactCallerJson } from '../../core/exact-json.ts'
+import { type ExactMembers, parseExactJson, readExactCallerJson } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { NativeCall } from '../../endpoints/batches.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
-import type { BatchOutcome, BatchStore } from '../../stores/file-store.ts'
-import type { TaskRecord } from '../../stores/task-store.ts'
-import type { TransportControl, TransportFailure, TransportHandler } from '../../transport/transport.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import { type CalledVendor, ownRequest } from '../call-vendor.ts'
-import { factsOf, LONGEST_WAIT_MS } from './batch-record.ts'
+import { Download, DownloadError } from '../download.ts'
 
 /** Fault of one line, in the format that callers read (OpenAI API reference, "The batch object", `errors.data`). */
 export interface LineFault {
@@ -28,7 +25,7 @@ export interface WrittenRequest {
 }
 
 const NEWLINE = 0x0a
-const LONGEST_CUSTOM_ID = 512
+const MAX_CUSTOM_ID = 512
 
 /** Number of lines per turn of the event loop. Stores deliver chunks without such a turn, and a blank line may have only one byte. */
 const LINES_PER_TURN = 200
@@ -102,8 +99,8 @@ export function readLine(
     message: `${param}: ${message}`,
     param,
   })
-  if (typeof customId !== 'string' || customId === '' || customId.length > LONGEST_CUSTOM_ID)
-    return fault('invalid_custom_id', 'custom_id', `expected a string of 1 to ${LONGEST_CUSTOM_ID} characters`)
+  if (typeof customId !== 'string' || customId === '' || customId.length > MAX_CUSTOM_ID)
+    return fault('invalid_custom_id', 'custom_id', `expected a string of 1 to ${MAX_CUSTOM_ID} characters`)
   if (method !== 'POST') return fault('invalid_method', 'method', 'must be POST')
   if (url !== endpoint) return fault('invalid_url', 'url', `must be ${endpoint}, the endpoint of the batch`)
   if (!isJsonObject(body)) return fault('invalid_request', 'body', 'expected an object')
@@ -111,7 +108,7 @@ export function readLine(
 }
 
 /** Maximum length of a line of results: an answer with images or many vectors. */
-const LONGEST_LINE_BYTES = 128 * 1024 * 1024
+const MAX_LINE_BYTES = 128 * 1024 * 1024
 
 /** Idle timeout of a vendor that sends results, in milliseconds. */
 const SILENCE_MS = 60_000
@@ -134,114 +131,59 @@ export async function* resultLines(
   download.begin(context.transport.send(ownRequest(context, vendor, call, credential), download))
   context.taskCalls.add(download)
   try {
-    for await (const line of linesOf(download, LONGEST_LINE_BYTES)) {
+    const { status } = await download.head()
+    if (status === 401 && credential !== undefined) credentials?.invalidate(credential)
+    if (status !== 200) throw new ResultsUnreadable(`the vendor answered ${status}`)
+    for await (const line of linesOf(download, MAX_LINE_BYTES)) {
       if (line === TOO_LONG) throw new ResultsUnreadable('a line of the results is too long')
       yield Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString()
     }
   } catch (error) {
-    if (download.status === 401 && credential !== undefined) credentials?.invalidate(credential)
-    throw error
+    throw error instanceof DownloadError ? new ResultsUnreadable(error.message, { cause: error }) : error
   } finally {
     context.taskCalls.delete(download)
     download.abort()
   }
 }
 
-/** Body of an answer, chunk by chunk. The vendor's connection is paused while a chunk is used. */
-class Download implements TransportHandler, AsyncIterable<Uint8Array> {
-  status: number | undefined
-  #pieces: Uint8Array[] = []
-  #control: TransportControl | undefined
-  #isEnded = false
-  #failure: Error | undefined
-  #wake: (() => void) | undefined
+/** Request of a batch in the form that is run: one line of the batch's plan. */
+export interface PlannedRequest {
+  readonly id: string
+  readonly body: unknown
+  /** Name of its price in the prices of the batch. If omitted, nothing is charged. */
+  readonly price?: string
+  /**
+   * Costs at three output limits, in nano-dollars: shortest, usual, longest. One value if the request sets a limit. If omitted,
+   * the request is free.
+   */
+  readonly costs?: readonly string[]
+}
 
-  begin(control: TransportControl): void {
-    this.#control = control
-  }
-
-  abort(): void {
-    if (!this.#isEnded) this.#control?.abort()
-  }
-
-  onHead(status: number): void {
-    this.status = status
-    if (status !== 200) this.#fail(new ResultsUnreadable(`the vendor answered ${status}`))
-  }
-
-  onData(chunk: Uint8Array): void {
-    // A resumed connection may deliver an empty chunk. Pausing for it would repeat this endlessly.
-    if (this.#failure !== undefined || chunk.byteLength === 0) return
-    // The network layer may reuse its buffer.
-    this.#pieces.push(Uint8Array.from(chunk))
-    this.#control?.pause()
-    this.#wake?.()
-  }
-
-  onEnd(): void {
-    this.#isEnded = true
-    this.#wake?.()
-  }
-
-  onFailure({ phase, kind, error }: TransportFailure): void {
-    this.#isEnded = true
-    this.#fail(new ResultsUnreadable(`${phase} ${kind}`, { cause: error }))
-  }
-
-  async *[Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
-    for (;;) {
-      const piece = this.#failure === undefined ? this.#pieces.shift() : undefined
-      if (piece !== undefined) yield piece
-      else if (this.#failure !== undefined) throw this.#failure
-      else if (this.#isEnded) return
-      else {
-        const woken = new Promise<void>((resolve) => {
-          this.#wake = resolve
-        })
-        this.#control?.resume()
-        await woken
-      }
-    }
-  }
-
-  #fail(failure: Error): void {
-    this.#failure ??= failure
-    this.#wake?.()
+/** Yields the requests of a batch in order, counted from 0. */
+export async function* plannedRequests(
+  { blobs }: BatchSettings,
+  batchId: string,
+): AsyncIterable<{ readonly line: number; readonly planned: PlannedRequest }> {
+  const plan = await blobs.get(planId(batchId))
+  if (plan === undefined) throw new Error(`the requests of the batch ${batchId} are gone`)
+  let line = 0
+  for await (const bytes of linesOf(plan.content, Number.MAX_SAFE_INTEGER)) {
+    if (bytes === TOO_LONG) continue
+    yield { line: line++, planned: parseExactJson(Buffer.from(bytes).toString(), EXACT_BODY) as PlannedRequest }
   }
 }
 
-/** Number of outcomes without text per page. */
-const PAGE = 5_000
-/** Number of outcomes with text per page. */
-const WHOLE_PAGE = 100
-
-/** Lifetime of outcomes if their deletion at the end of the batch fails. */
-const OUTCOMES_KEPT_MS = LONGEST_WAIT_MS + 30 * 24 * 60 * 60_000
-
-/** Unix milliseconds from which the outcomes of a batch may be purged. */
-export function outcomesExpireAtMs(task: TaskRecord): number {
-  return factsOf(task).expiresAtMs + OUTCOMES_KEPT_MS
+/** Name of the file with the planned requests. */
+export function planId(batchId: string): string {
+  return `${batchId}_plan`
 }
 
-/** Returns the lines of the requests that have an outcome. */
-export async function endedLines({ outcomes }: BatchSettings, batchId: string): Promise<Set<number>> {
-  const ended = new Set<number>()
-  for (let after = -1; ; ) {
-    const lines = await outcomes.lines(batchId, after, PAGE)
-    for (const line of lines) ended.add(line)
-    const last = lines.at(-1)
-    if (last === undefined) return ended
-    after = last
-  }
+/** Id under which the steps of a batch are stored. */
+export function journalId(batchId: string): string {
+  return `${batchId}_native`
 }
 
-/** Yields all outcomes in order. */
-export async function* outcomesOf(outcomes: BatchStore, batchId: string): AsyncIterable<BatchOutcome> {
-  for (let after = -1; ; ) {
-    const page = await outcomes.page(batchId, after, WHOLE_PAGE)
-    yield* page
-    const last = page.at(-1)
-    if (last === undefined) return
-    after = last.line
-  }
+/** Id of the file with the lines for the vendor. */
+export function linesId(batchId: string): string {
+  return `${batchId}_lines`
 }

@@ -1,37 +1,33 @@
 // See docs/decisions/0016-batches.md.
 
 import { Buffer } from 'node:buffer'
-import { CallsUnderWay } from '../../core/calls-in-flight.ts'
+import { CallsUnderWay, Pool } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { parseExactJson } from '../../core/exact-json.ts'
 import type { NativeReport, NativeResult } from '../../endpoints/batches.ts'
-import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { Ask } from '../../pipeline/completion.ts'
 import { responseOf } from '../../pipeline/dispatch.ts'
 import { usagePart } from '../../pipeline/estimate.ts'
-import { type BatchSettings, emit, type PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { type BatchSettings, emit } from '../../pipeline/pipeline-context.ts'
 import { prepareOperation } from '../../pipeline/prepare-operation.ts'
-import type { TaskRecord } from '../../stores/task-store.ts'
 import { joinChunks } from '../../wire/chunks.ts'
+import type { Unanswered } from '../call-vendor.ts'
 import { missingKey } from '../update-task.ts'
-import { type BatchEnd, factsOf } from './batch-record.ts'
-import type { StopReason } from './batch-run.ts'
-import { captureRequests, lineOf, NotNative } from './capture-requests.ts'
-import type { PlannedRequest } from './check-requests.ts'
-import { EXACT_BODY, endedLines, outcomesExpireAtMs, ResultsUnreadable, resultLines } from './lines.ts'
+import { type BatchEnd, type BatchJob, endedLines, factsOf, keepOutcome, type StopReason } from './batch-record.ts'
+import { EXACT_BODY, linesId, type PlannedRequest, planId, ResultsUnreadable, resultLines } from './lines.ts'
 import {
   type BatchVendor,
-  linesId,
+  captureRequests,
+  lineOf,
   mayHaveBegun,
   mayPass,
   NativeJournal,
   type NativePlan,
   NativeVendor,
+  NotNative,
   reasonOf,
-  type Unanswered,
 } from './native-vendor.ts'
 import { RequestRun } from './request-run.ts'
-import { planId } from './submit-batch.ts'
 
 /** Result of one turn of a batch at a vendor. */
 export type NativeTurn =
@@ -63,19 +59,13 @@ const GIVE_UP_MS = 90 * 60_000
  * batch twice.
  */
 export class NativeRun {
-  readonly #context: PipelineContext
-  readonly #settings: BatchSettings
-  readonly #endpoint: Endpoint
-  readonly #task: TaskRecord
+  readonly #job: BatchJob
   readonly #calls = new CallsUnderWay()
   #reason: StopReason | undefined
   #journal!: NativeJournal
 
-  constructor(context: PipelineContext, settings: BatchSettings, endpoint: Endpoint, task: TaskRecord) {
-    this.#context = { ...context, taskCalls: this.#calls }
-    this.#settings = settings
-    this.#endpoint = endpoint
-    this.#task = task
+  constructor(job: BatchJob) {
+    this.#job = { ...job, context: { ...job.context, taskCalls: this.#calls } }
   }
 
   /** Starts no more steps; the current one ends normally. */
@@ -94,9 +84,8 @@ export class NativeRun {
    * @throws JournalConflict if another process continues the batch, and whatever the stores throw; the batch can be leased again.
    */
   async run(): Promise<NativeTurn> {
-    const { id } = this.#task
-    if (this.#nowMs >= factsOf(this.#task).expiresAtMs) this.stop('expired')
-    this.#journal = await NativeJournal.read(this.#settings, id, outcomesExpireAtMs(this.#task))
+    if (this.#nowMs >= factsOf(this.#job.task).expiresAtMs) this.stop('expired')
+    this.#journal = await NativeJournal.read(this.#job)
     if (this.#journal.latest('paced') !== undefined) return PACED
     const captured = this.#journal.latest('captured')?.plan ?? (await this.#capture())
     if (captured === 'stopped') return this.#waits(0)
@@ -112,7 +101,7 @@ export class NativeRun {
   }
 
   get #nowMs(): number {
-    return this.#context.clock.now()
+    return this.#job.context.clock.now()
   }
 
   get #isStopping(): boolean {
@@ -130,11 +119,10 @@ export class NativeRun {
 
   /** Returns `undefined` if the requests become ordinary calls. */
   async #capture(): Promise<NativePlan | 'stopped' | undefined> {
-    const context = this.#context
-    const { vendors, hooks } = context
-    const ownHooks = hooks?.of(this.#endpoint)
+    const { vendors, hooks } = this.#job.context
+    const ownHooks = hooks?.of(this.#job.endpoint)
     const isFit =
-      this.#settings.isNative &&
+      this.#job.settings.isNative &&
       this.#reason === undefined &&
       // These hooks run when a request is sent and may change it; a line of a batch is not sent by its own call.
       ownHooks?.request === undefined &&
@@ -142,21 +130,14 @@ export class NativeRun {
       [...vendors.values()].some(({ batches, apiKeys }) => batches !== undefined && apiKeys.length > 0)
     const wasBegun = !this.#journal.isEmpty
     if (wasBegun && this.#isStopping) return 'stopped'
-    const ended = await endedLines(this.#settings, this.#task.id)
+    if (!wasBegun && !isFit) return undefined
+    const ended = await endedLines(this.#job.settings, this.#job.task.id)
     // A batch that an earlier release, or a gateway without this option, has begun continues in the same way.
-    if (!wasBegun && (!isFit || ended.size > 0)) return undefined
+    if (!wasBegun && ended.size > 0) return undefined
     if (!isFit || this.#journal.count('begun') >= MOST_TRIES) return await this.#pacedFor('it cannot be captured')
     await this.#journal.append({ step: 'begun' })
     try {
-      const plan = await captureRequests(context, this.#settings, {
-        task: this.#task,
-        endpoint: this.#endpoint,
-        ended,
-        keep: async (outcome) => {
-          await this.#settings.outcomes.add(this.#task.id, outcome, outcomesExpireAtMs(this.#task))
-        },
-        isStopped: () => this.#reason !== undefined,
-      })
+      const plan = await captureRequests(this.#job, { ended, isStopped: () => this.#reason !== undefined })
       if (plan === undefined) return await this.#pacedFor('no request of it can be sent')
       await this.#journal.append({ step: 'captured', plan })
       return plan
@@ -169,24 +150,24 @@ export class NativeRun {
 
   async #pacedFor(reason: string): Promise<undefined> {
     await this.#journal.append({ step: 'paced', reason })
-    await this.#settings.blobs.delete(linesId(this.#task.id))
+    await this.#job.settings.blobs.delete(linesId(this.#job.task.id))
     return undefined
   }
 
   /** Returns the vendor with the key that created the batch, or with another key of that vendor. Returns `undefined` if it has none. */
   #vendorOf(plan: NativePlan): NativeVendor | undefined {
-    const routed = this.#context.routes.vendor(plan.vendor)
+    const routed = this.#job.context.routes.vendor(plan.vendor)
     const key = routed?.keys.find(({ credentialId }) => credentialId === plan.credentialId) ?? routed?.keys[0]
     const batches = routed?.vendor.batches
     if (routed === undefined || key === undefined || batches === undefined) return undefined
     const { apiKey, credentials, credentialId } = key
     const isSubstitute = credentialId !== plan.credentialId
     const called = { vendor: routed.vendor, apiKey, credentials, batches, isSubstitute }
-    return new NativeVendor(this.#context, this.#settings, { task: this.#task, plan, called })
+    return new NativeVendor(this.#job, plan, called)
   }
 
   async #withoutVendor(plan: NativePlan): Promise<NativeTurn> {
-    this.#context.warnings.warn(missingKey(plan.credentialId))
+    this.#job.context.warnings.warn(missingKey(plan.credentialId))
     const wasSent = this.#journal.latest('created') !== undefined || this.#journal.openCreation !== undefined
     if (!wasSent) {
       await this.#pacedFor('no key of its vendor is configured')
@@ -225,7 +206,7 @@ export class NativeRun {
 
   /** Name of the batch in the vendor's list. */
   get #name(): string {
-    return this.#task.id.replaceAll('-', '_')
+    return this.#job.task.id.replaceAll('-', '_')
   }
 
   /** Handles a creation that certainly failed at the vendor. */
@@ -266,13 +247,13 @@ export class NativeRun {
 
   async #lose(at: NativeVendor): Promise<NativeTurn> {
     if (this.#journal.latest('lost') === undefined) {
-      this.#context.logger.error(
+      this.#job.context.logger.error(
         'a vendor did not answer to the creation of a batch, which cannot be found there; its requests end with an error, because sending them again could be paid twice',
         at.named,
       )
       await this.#journal.append({ step: 'lost' })
     }
-    await this.#collection(at.plan).lose()
+    await new ResultCollection(this.#job, at.plan).lose()
     await this.#journal.append({ step: 'collected', rest: this.#ownEnd, results: [] })
     return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
   }
@@ -291,7 +272,7 @@ export class NativeRun {
         if (this.#isOver && this.#journal.latest('cancelling') === undefined) await this.#cancel(at, batchId)
         return this.#waits(this.#pollWaitMs)
       case 'failed':
-        this.#context.logger.warn('a vendor rejected a batch; its requests are sent as ordinary calls', {
+        this.#job.context.logger.warn('a vendor rejected a batch; its requests are sent as ordinary calls', {
           ...at.named,
           vendorCode: report.failure?.code,
         })
@@ -309,7 +290,7 @@ export class NativeRun {
   }
 
   async #collect(at: NativeVendor, report: NativeReport): Promise<NativeTurn> {
-    const collection = this.#collection(at.plan)
+    const collection = new ResultCollection(this.#job, at.plan)
     try {
       const unmade = await collection.read(at.called, report.results, () => this.#isStopping)
       if (this.#isStopping) return this.#waits(0)
@@ -321,7 +302,7 @@ export class NativeRun {
       await this.#journal.append({ step: 'collected', rest, results: report.results })
     } catch (error) {
       if (!(error instanceof ResultsUnreadable)) throw error
-      this.#context.logger.warn('the results of a batch could not be read; they are read again', {
+      this.#job.context.logger.warn('the results of a batch could not be read; they are read again', {
         ...at.named,
         reason: error.message,
       })
@@ -337,28 +318,27 @@ export class NativeRun {
     return vendor.isCancelled ? 'paced' : 'completed'
   }
 
-  #collection(plan: NativePlan): ResultCollection {
-    return new ResultCollection(this.#context, this.#settings, { task: this.#task, endpoint: this.#endpoint, plan })
-  }
-
   get #ownEnd(): BatchEnd {
     return this.#reason === 'cancelled' || this.#reason === 'expired' ? this.#reason : 'completed'
   }
 
   /** Whether the hold ends soon. */
   get #isGivenUp(): boolean {
-    return this.#nowMs >= factsOf(this.#task).expiresAtMs + GIVE_UP_MS
+    return this.#nowMs >= factsOf(this.#job.task).expiresAtMs + GIVE_UP_MS
   }
 
   async #giveUp(plan: NativePlan): Promise<NativeTurn> {
-    const collection = this.#collection(plan)
+    const collection = new ResultCollection(this.#job, plan)
     const open = await collection.countOpen()
     await this.#journal.append({ step: 'given-up' })
-    this.#context.logger.error('a batch is given up because its vendor has not ended it; its answers are not charged', {
-      requestId: this.#task.details.requestId,
-      taskId: this.#task.id,
-      vendor: plan.vendor,
-    })
+    this.#job.context.logger.error(
+      'a batch is given up because its vendor has not ended it; its answers are not charged',
+      {
+        requestId: this.#job.task.details.requestId,
+        taskId: this.#job.task.id,
+        vendor: plan.vendor,
+      },
+    )
     collection.tellUnread(open)
     return this.#givenUp(plan)
   }
@@ -386,23 +366,16 @@ export class NativeRun {
   get #pollWaitMs(): number {
     const sinceMs = this.#nowMs - (this.#journal.latest('created')?.atMs ?? this.#nowMs)
     const longestMs = this.#isOver ? RETRY_MS : LONGEST_WAIT_MS
-    return this.#context.taskPollIntervalMs ?? Math.min(longestMs, Math.max(SHORTEST_WAIT_MS, sinceMs / 10))
+    return this.#job.context.taskPollIntervalMs ?? Math.min(longestMs, Math.max(SHORTEST_WAIT_MS, sinceMs / 10))
   }
 
   get #retryWaitMs(): number {
-    return Math.min(RETRY_MS, this.#context.taskPollIntervalMs ?? RETRY_MS)
+    return Math.min(RETRY_MS, this.#job.context.taskPollIntervalMs ?? RETRY_MS)
   }
 }
 
 /** Number of outcomes that are built and stored at the same time: a store can write several in one statement. */
 const SAVE_BATCH_SIZE = 16
-
-/** Batch whose results are collected, and the part that was sent to the vendor. */
-export interface CollectedBatch {
-  readonly task: TaskRecord
-  readonly endpoint: Endpoint
-  readonly plan: NativePlan
-}
 
 /** Number of requests that the vendor reports as not executed. */
 export interface Unmade {
@@ -412,14 +385,12 @@ export interface Unmade {
 
 /** Creates outcomes from a vendor's results. Each answer passes the same stages as the answer to a call. */
 class ResultCollection {
-  readonly #context: PipelineContext
-  readonly #settings: BatchSettings
-  readonly #batch: CollectedBatch
+  readonly #job: BatchJob
+  readonly #plan: NativePlan
 
-  constructor(context: PipelineContext, settings: BatchSettings, batch: CollectedBatch) {
-    this.#context = context
-    this.#settings = settings
-    this.#batch = batch
+  constructor(job: BatchJob, plan: NativePlan) {
+    this.#job = job
+    this.#plan = plan
   }
 
   /**
@@ -428,15 +399,15 @@ class ResultCollection {
    * @throws ResultsUnreadable, and whatever the stores throw.
    */
   async read(at: BatchVendor, results: readonly string[], isStopped: () => boolean): Promise<Unmade> {
-    const { task } = this.#batch
-    const ended = await endedLines(this.#settings, task.id)
-    const index = await PlanIndex.of(this.#settings, task.id)
+    const { task } = this.#job
+    const ended = await endedLines(this.#job.settings, task.id)
+    const index = await PlanIndex.of(this.#job.settings, task.id)
     const unmade = { expired: 0, cancelled: 0 }
     const pool = new Pool(SAVE_BATCH_SIZE)
     try {
       for (const each of results) {
         const call = at.batches.results(each, at.apiKey)
-        for await (const text of resultLines(this.#context, at, call)) {
+        for await (const text of resultLines(this.#job.context, at, call)) {
           if (isStopped()) break
           const result = at.batches.result(text)
           const line = result && lineOf(result.customId)
@@ -446,7 +417,7 @@ class ResultCollection {
             continue
           }
           ended.add(line)
-          await pool.begin(() => this.#keep(index, line, answeredOf(this.#batch.plan, result)))
+          await pool.begin(() => this.#keep(index, line, answeredOf(this.#plan, result)))
         }
       }
     } finally {
@@ -458,8 +429,8 @@ class ResultCollection {
 
   /** Ends the requests without an outcome with an error, uncharged, and reports what the vendor may bill for them. */
   async lose(): Promise<void> {
-    const ended = await endedLines(this.#settings, this.#batch.task.id)
-    const index = await PlanIndex.of(this.#settings, this.#batch.task.id)
+    const ended = await endedLines(this.#job.settings, this.#job.task.id)
+    const index = await PlanIndex.of(this.#job.settings, this.#job.task.id)
     const pool = new Pool(SAVE_BATCH_SIZE)
     for (let line = 0; line < index.size; line++)
       if (!ended.has(line)) await pool.begin(() => this.#keep(index, line, LOST))
@@ -468,12 +439,11 @@ class ResultCollection {
 
   /** Number of requests without an outcome. */
   async countOpen(): Promise<number> {
-    const { task } = this.#batch
-    return factsOf(task).total - (await endedLines(this.#settings, task.id)).size
+    const { task } = this.#job
+    return factsOf(task).total - (await endedLines(this.#job.settings, task.id)).size
   }
 
   async #keep(index: PlanIndex, line: number, { answer, mayBeBilled }: Made): Promise<void> {
-    const { task, endpoint } = this.#batch
     const planned = await index.request(line)
     if (planned === undefined) return
     let isRead = false
@@ -482,12 +452,12 @@ class ResultCollection {
       isRead = true
       return response
     }
-    const run = new RequestRun(this.#context, { task, endpoint, planned, line, ask })
+    const run = new RequestRun(this.#job, { planned, line, ask })
     const result = await run.run()
     if (result.kind === 'stopped') return
     // A fault of the gateway's store may be temporary; the vendor keeps the answer.
     if (result.kind === 'again' && result.error.code === 'store_unavailable') throw result.error
-    const isKept = await this.#settings.outcomes.add(task.id, result.outcome, outcomesExpireAtMs(task))
+    const isKept = await keepOutcome(this.#job, result.outcome)
     // Another process has stored the outcome, and reports it.
     if (!isKept) return
     run.tellUnbilled()
@@ -497,57 +467,13 @@ class ResultCollection {
   /** Reports requests that the vendor may have executed, although their answers are not read: they are lost, or can no longer be run. */
   tellUnread(count: number): void {
     if (count === 0) return
-    const { task, plan } = this.#batch
+    const { task } = this.#job
     const { accountId, keyId, details } = task
     const { requestId, heldUsage } = details
-    const { vendor, model } = plan
+    const { vendor, model } = this.#plan
     const usage = usagePart(heldUsage, count / factsOf(task).total)
     const named = { requestId, accountId, keyId, vendor, model }
-    emit(this.#context, { type: 'unbilled-usage', ...named, usage, isEstimated: true })
-  }
-}
-
-/** Runs a limited number of jobs at the same time. */
-class Pool {
-  readonly #size: number
-  readonly #underWay = new Set<Promise<void>>()
-  #fault: { readonly error: unknown } | undefined
-
-  constructor(size: number) {
-    this.#size = size
-  }
-
-  /**
-   * Starts a job once there is room.
-   * @throws the error of an earlier job.
-   */
-  async begin(work: () => Promise<void>): Promise<void> {
-    while (this.#underWay.size >= this.#size) await Promise.race(this.#underWay)
-    this.#throwFault()
-    const running: Promise<void> = work()
-      .catch((error: unknown) => {
-        this.#fault ??= { error }
-      })
-      .finally(() => this.#underWay.delete(running))
-    this.#underWay.add(running)
-  }
-
-  /** Waits for all jobs. Never rejects. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#underWay)
-  }
-
-  /**
-   * Waits for all jobs.
-   * @throws the error of a job.
-   */
-  async ended(): Promise<void> {
-    await this.settled()
-    this.#throwFault()
-  }
-
-  #throwFault(): void {
-    if (this.#fault !== undefined) throw this.#fault.error
+    emit(this.#job.context, { type: 'unbilled-usage', ...named, usage, isEstimated: true })
   }
 }
 

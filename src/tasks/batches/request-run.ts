@@ -4,13 +4,12 @@ import { createRate } from '../../catalog/prices/rate.ts'
 import { type ErrorCode, GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import { parseVendorJson } from '../../core/json.ts'
-import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { release } from '../../pipeline/admission.ts'
-import { type Admitted, CallRecord, type Candidate, type Reserved } from '../../pipeline/call-record.ts'
+import type { Admitted, CallRecord, Candidate, Reserved } from '../../pipeline/call-record.ts'
 import { settledUsage } from '../../pipeline/charge.ts'
 import type { Ask, Completion } from '../../pipeline/completion.ts'
 import { estimateFor } from '../../pipeline/estimate.ts'
-import { InnerCaller, innerRequest } from '../../pipeline/idempotent-request.ts'
+import { InnerCaller, laterCall } from '../../pipeline/idempotent-request.ts'
 import { unboundedRequest } from '../../pipeline/output-bound.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor, notPriced, type PricedRequest, priceRequest } from '../../pipeline/pricing.ts'
@@ -22,8 +21,8 @@ import type { BatchOutcome } from '../../stores/file-store.ts'
 import type { EnlargeStatus } from '../../stores/ledger.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { joinChunks } from '../../wire/chunks.ts'
-import { applyBatchBound, costAtBound, factsOf, readCosts } from './batch-record.ts'
-import type { PlannedRequest } from './check-requests.ts'
+import { applyBatchBound, type BatchJob, costAtBound, factsOf, readCosts } from './batch-record.ts'
+import type { PlannedRequest } from './lines.ts'
 
 /** Result of a run of one request. */
 export type RequestResult =
@@ -42,8 +41,6 @@ interface UntoldCall {
 
 /** Request of a batch, and its position. */
 export interface BatchRequestRun {
-  readonly task: TaskRecord
-  readonly endpoint: Endpoint
   readonly planned: PlannedRequest
   readonly line: number
   /** Money held for this request, in nano-dollars, shared by its tries. If omitted, the hold of the accepted batch applies. */
@@ -62,9 +59,8 @@ export interface BatchRequestRun {
 export class RequestRun implements Completion {
   readonly isUnlimited: boolean
   readonly ask: Ask | undefined
-  readonly #context: PipelineContext
+  readonly #job: BatchJob
   readonly #run: BatchRequestRun
-  readonly #requestId: string
   readonly #held: { amount: bigint }
   readonly #received: CallRecord
   /** Receives the answer if a hook replies to the request. */
@@ -78,26 +74,21 @@ export class RequestRun implements Completion {
   /** Call whose unbilled usage is still to be reported, or `undefined` if it was reported or there was no call. */
   #untold: UntoldCall | undefined
 
-  constructor(context: PipelineContext, run: BatchRequestRun) {
-    this.#context = context
+  constructor(job: BatchJob, run: BatchRequestRun) {
+    this.#job = job
     this.#run = run
-    this.#held = run.held ?? heldFor(run.planned, run.task)
+    const { context, task, endpoint } = job
+    this.#held = run.held ?? heldFor(run.planned, task)
     this.ask = run.ask
     this.isUnlimited = run.ask !== undefined
-    const { accountId, keyId, details } = run.task
-    this.#requestId = context.ids.next('req')
-    this.#received = new CallRecord({
-      request: innerRequest(run.endpoint.path, Buffer.from(exactJsonText(run.planned.body))),
+    const { accountId, keyId, details } = task
+    this.#received = laterCall(context, {
+      endpoint,
+      principal: { ...details.deferred!.principal, accountId, keyId },
+      requestId: context.ids.next('req'),
+      body: exactJsonText(run.planned.body),
       sink: this.#caller,
-      requestId: this.#requestId,
-      startedAtMs: context.clock.now(),
-      called: run.endpoint,
-      vouchedPrincipal: { ...details.deferred!.principal, accountId, keyId },
-      routeOverride: undefined,
     })
-    this.#received.observation = context.observers?.later(this.#received.startedAtMs)
-    // The batch has its own events, so its requests emit none.
-    this.#received.announced()
   }
 
   /** Stops the call. The request is sent again when its batch continues. */
@@ -110,7 +101,7 @@ export class RequestRun implements Completion {
   tellUnkept(): void {
     if (this.#charged === undefined) return
     const { reserved, candidate } = this.#charged
-    emitUnbilledUsage(this.#context, reserved, candidate, this.#charged)
+    emitUnbilledUsage(this.#job.context, reserved, candidate, this.#charged)
   }
 
   /**
@@ -121,13 +112,13 @@ export class RequestRun implements Completion {
     if (this.#untold === undefined) return
     const { reserved, candidate, ending } = this.#untold
     this.#untold = undefined
-    emitUnbilledEnding(this.#context, reserved, candidate, ending)
+    emitUnbilledEnding(this.#job.context, reserved, candidate, ending)
   }
 
   /** Never rejects. */
   async run(): Promise<RequestResult> {
     try {
-      await runToEnd(this.#context, this.#received, () => {
+      await runToEnd(this.#job.context, this.#received, () => {
         this.#readings++
         return this
       })
@@ -150,7 +141,8 @@ export class RequestRun implements Completion {
 
   /** Uses the money and the prices from the acceptance of the batch, unless hooks have changed the request. */
   async reserve(context: PipelineContext, admitted: Admitted): Promise<Reserved> {
-    const { task, planned } = this.#run
+    const { planned } = this.#run
+    const { task } = this.#job
     const { prices } = task.details
     if (task.holdId === undefined || prices === undefined) return admitted.reserved(undefined)
     if (this.#readings > 1 || admitted.hookUnits > 0) return await this.#reserveChanged(context, admitted, task.holdId)
@@ -178,7 +170,7 @@ export class RequestRun implements Completion {
   }
 
   async #enlarge(holdId: string, amount: bigint): Promise<EnlargeStatus> {
-    const { store, clock } = this.#context
+    const { store, clock } = this.#job.context
     try {
       return await store.ledger.enlarge(holdId, amount, clock.now())
     } catch (cause) {
@@ -188,7 +180,7 @@ export class RequestRun implements Completion {
 
   /** Applies the output limit of the batch to a request without one. */
   #bounded(context: PipelineContext, admitted: Admitted, priced: PricedRequest): PricedRequest {
-    const { outputBound } = factsOf(this.#run.task)
+    const { outputBound } = factsOf(this.#job.task)
     const unbounded = unboundedRequest(context, admitted, priced)
     return unbounded === undefined || outputBound === null ? priced : applyBatchBound(admitted, unbounded, outputBound)
   }
@@ -233,8 +225,8 @@ export class RequestRun implements Completion {
     { usage, amount }: { readonly usage: BatchOutcome['usage']; readonly amount: bigint | undefined },
   ): Promise<void> {
     if (body.keptAnswer !== undefined) {
-      this.#context.stateMakers.note(reserved, candidate, body.keptAnswer)
-      await keepAnswer(this.#context, reserved, candidate, body.keptAnswer)
+      this.#job.context.stateMakers.note(reserved, candidate, body.keptAnswer)
+      await keepAnswer(this.#job.context, reserved, candidate, body.keptAnswer)
     }
     const text = Buffer.from(joinChunks(body.chunks)).toString()
     const outcome = {
@@ -248,21 +240,21 @@ export class RequestRun implements Completion {
   }
 
   #failed(error: GatewayError, usage: BatchOutcome['usage'], amount: bigint): RequestResult {
-    const { endpoint, line } = this.#run
-    const { errors } = endpoint
+    const { line } = this.#run
+    const { errors } = this.#job.endpoint
     const status = errors.status?.(error) ?? error.status
-    const text = this.#lineOf(status, errors.body(error, this.#requestId))
+    const text = this.#lineOf(status, errors.body(error, this.#received.requestId))
     const outcome = { line, isAnswered: false, text, usage, amount }
     return error.retryable && usage === undefined ? { kind: 'again', outcome, error } : { kind: 'ended', outcome }
   }
 
   /** Builds the line of the output or the error file (OpenAI API reference, "The request output object"). */
   #lineOf(status: number, body: string): string {
-    const { task, line, planned } = this.#run
+    const { line, planned } = this.#run
     // JSON strings contain no line breaks, so every line break here is between tokens.
     const oneLine = body.replaceAll(/[\r\n]+/g, ' ')
-    const response = `{"status_code":${status},"request_id":${JSON.stringify(this.#requestId)},"body":${oneLine}}`
-    return `{"id":"${outcomeId(task.id, line)}","custom_id":${JSON.stringify(planned.id)},"response":${response},"error":null}`
+    const response = `{"status_code":${status},"request_id":${JSON.stringify(this.#received.requestId)},"body":${oneLine}}`
+    return `{"id":"${outcomeId(this.#job.task.id, line)}","custom_id":${JSON.stringify(planned.id)},"response":${response},"error":null}`
   }
 }
 
