@@ -1,26 +1,26 @@
 import { createHash, createHmac } from 'node:crypto'
 import {
   credentialOf,
+  eventText,
   jsonReply,
   RefusedCall,
   type SandboxCall,
   type SandboxReply,
   type VendorErrors,
+  vendorErrors,
+  vendorOperations,
 } from '../sandbox-operation.ts'
-
-/** Path prefix below the stand-in's origin, so that paths of other vendors do not collide. */
-export const BEDROCK_PREFIX = '/bedrock'
 
 /** Models that can only be called through an inference profile. */
 const PROFILE_ONLY = /^anthropic\.claude-(?:opus|sonnet|haiku|fable)-\d/
 
 /** Rejects a call without a bearer token or a valid signature. A bearer token takes precedence, as in the service. */
-export function checkAccess(call: SandboxCall, nowMs: number): void {
+function checkAccess(call: SandboxCall, nowMs: number): void {
   const { authorization } = call.headers
   if (authorization === undefined)
-    throw awsRefusal(403, 'MissingAuthenticationTokenException', 'Missing Authentication Token', nowMs)
+    refuseAws(403, 'MissingAuthenticationTokenException', 'Missing Authentication Token', nowMs)
   if (/^Bearer /i.test(authorization)) {
-    if (credentialOf(call) === 'expired') throw awsRefusal(403, 'ExpiredTokenException', 'The token has expired', nowMs)
+    if (credentialOf(call) === 'expired') refuseAws(403, 'ExpiredTokenException', 'The token has expired', nowMs)
     return
   }
   checkAwsSignature(call, nowMs)
@@ -30,10 +30,10 @@ export function checkAccess(call: SandboxCall, nowMs: number): void {
 export function checkModelId(id: string): void {
   if (/^arn:aws:bedrock:/.test(id)) return
   if (!/^[a-z0-9-]+\.[\w.:-]+$/.test(id))
-    throw awsRefusal(400, 'ValidationException', 'The provided model identifier is invalid.')
+    refuseAws(400, 'ValidationException', 'The provided model identifier is invalid.')
   if (PROFILE_ONLY.test(id)) {
     const message = `Invocation of model ID ${id} with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.`
-    throw awsRefusal(400, 'ValidationException', message)
+    refuseAws(400, 'ValidationException', message)
   }
 }
 
@@ -57,26 +57,24 @@ const ALLOWED_SKEW_MS = 5 * 60 * 1000
 function checkAwsSignature(call: SandboxCall, nowMs: number): void {
   const match = AUTHORIZATION.exec(call.headers['authorization'] ?? '')
   if (match === null)
-    throw awsRefusal(403, 'IncompleteSignatureException', 'Authorization header requires a signature.', nowMs)
+    refuseAws(403, 'IncompleteSignatureException', 'Authorization header requires a signature.', nowMs)
   const [, keyId, day = '', region, service, names = '', signature] = match
-  const refuse = (message: string, name = 'InvalidSignatureException') => awsRefusal(403, name, message, nowMs)
+  const refuse: (message: string, name?: string) => never = (message, name = 'InvalidSignatureException') =>
+    refuseAws(403, name, message, nowMs)
   if (keyId !== SANDBOX_AWS_KEYS.accessKeyId)
-    throw refuse('The security token included in the request is invalid.', 'UnrecognizedClientException')
-  if (region !== SANDBOX_AWS_REGION || service !== 'bedrock')
-    throw refuse('Credential should be scoped to a valid region.')
+    refuse('The security token included in the request is invalid.', 'UnrecognizedClientException')
+  if (region !== SANDBOX_AWS_REGION || service !== 'bedrock') refuse('Credential should be scoped to a valid region.')
   if (call.headers['x-amz-security-token'] === 'expired')
-    throw refuse('The security token included in the request is expired', 'ExpiredTokenException')
+    refuse('The security token included in the request is expired', 'ExpiredTokenException')
   const time = call.headers['x-amz-date'] ?? ''
   const signedAtMs = Date.parse(time.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
   const now = stamp(nowMs)
   if (!(signedAtMs >= nowMs - ALLOWED_SKEW_MS))
-    throw refuse(`Signature expired: ${time} is now earlier than ${stamp(nowMs - ALLOWED_SKEW_MS)} (${now} - 5 min.)`)
+    refuse(`Signature expired: ${time} is now earlier than ${stamp(nowMs - ALLOWED_SKEW_MS)} (${now} - 5 min.)`)
   if (signedAtMs > nowMs + ALLOWED_SKEW_MS)
-    throw refuse(
-      `Signature not yet current: ${time} is still later than ${stamp(nowMs + ALLOWED_SKEW_MS)} (${now} + 5 min.)`,
-    )
+    refuse(`Signature not yet current: ${time} is still later than ${stamp(nowMs + ALLOWED_SKEW_MS)} (${now} + 5 min.)`)
   const signed = names.split(';')
-  if (!signed.includes('host') || !signed.includes('x-amz-date')) throw refuse('A header must be signed.')
+  if (!signed.includes('host') || !signed.includes('x-amz-date')) refuse('A header must be signed.')
   const payload = createHash('sha256').update(call.bytes).digest('hex')
   const canonical = [
     call.method,
@@ -94,7 +92,7 @@ function checkAwsSignature(call: SandboxCall, nowMs: number): void {
   if (hmac(key, text).toString('hex') !== signature) {
     // The real text contains the signed string, including the session token.
     const token = call.headers['x-amz-security-token']
-    throw refuse(
+    refuse(
       `The request signature we calculated does not match the signature you provided. The Canonical String should have been '${canonical}'${token === undefined ? '' : `, x-amz-security-token:${token}`}`,
     )
   }
@@ -132,40 +130,47 @@ function hmac(key: string | Buffer, text: string): Buffer {
 
 const REQUEST_ID = '00000000-0000-4000-8000-0000000bed0c'
 
-const USUAL: Readonly<Record<number, readonly [name: string, message: string]>> = {
-  400: ['ValidationException', 'The request is invalid.'],
-  401: ['UnrecognizedClientException', 'The security token included in the request is invalid.'],
-  403: ['AccessDeniedException', 'You are not authorized to perform this action.'],
-  404: ['ResourceNotFoundException', 'The specified resource was not found.'],
-  408: ['ModelTimeoutException', 'The model took too long.'],
-  424: ['ModelErrorException', 'The model returned an error.'],
-  429: ['ThrottlingException', 'Too many requests, please wait before trying again.'],
-  503: ['ServiceUnavailableException', 'Bedrock is unable to process your request.'],
-}
-
 /** Headers of every answer. */
 export const BEDROCK_HEADERS: readonly string[] = ['x-amzn-requestid', REQUEST_ID]
 
 /** AWS's errors: the name in a header, the text in the body. */
-export const BEDROCK_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    const [name, text] = USUAL[status] ?? ['InternalServerException', 'The system encountered an unexpected error.']
-    const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
-    return awsError(status, name, message ?? text, wait)
+export const BEDROCK_ERRORS = vendorErrors(
+  {
+    400: ['The request is invalid.', 'ValidationException'],
+    401: ['The security token included in the request is invalid.', 'UnrecognizedClientException'],
+    403: ['You are not authorized to perform this action.', 'AccessDeniedException'],
+    404: ['The specified resource was not found.', 'ResourceNotFoundException'],
+    408: ['The model took too long.', 'ModelTimeoutException'],
+    424: ['The model returned an error.', 'ModelErrorException'],
+    429: ['Too many requests, please wait before trying again.', 'ThrottlingException'],
+    503: ['Bedrock is unable to process your request.', 'ServiceUnavailableException'],
+    '4xx': ['The system encountered an unexpected error.', 'InternalServerException'],
+    '5xx': ['The system encountered an unexpected error.', 'InternalServerException'],
   },
-  quota: () => awsError(400, 'ServiceQuotaExceededException', 'Your account has exceeded its quota.', []),
-  badKey: () =>
-    awsError(403, 'UnrecognizedClientException', 'The security token included in the request is invalid.', []),
-  streamEvent: () => 'event: error\ndata: {"message":"The model returned an error."}\n\n',
+  (status, message, [name]) => awsError(status, name ?? '', message),
+  {
+    quota: () => awsError(400, 'ServiceQuotaExceededException', 'Your account has exceeded its quota.'),
+    badKey: () =>
+      awsError(403, 'UnrecognizedClientException', 'The security token included in the request is invalid.'),
+    streamEvent: () => eventText({ message: 'The model returned an error.' }, 'error'),
+  },
+)
+
+/** Makes operations of Amazon Bedrock. */
+export const bedrockOperation = bedrockOperations(BEDROCK_ERRORS)
+
+/** Returns a function that makes operations with errors of another form. */
+export function bedrockOperations(errors: VendorErrors) {
+  return vendorOperations({ vendor: 'amazon-bedrock', errors, headers: BEDROCK_HEADERS, access: checkAccess })
 }
 
-/** Creates a rejection by an exception, with the time of the service if given. */
-export function awsRefusal(status: number, name: string, message: string, nowMs?: number): RefusedCall {
+/** Rejects a call with an exception, with the time of the service if given. */
+export function refuseAws(status: number, name: string, message: string, nowMs?: number): never {
   const date = nowMs === undefined ? [] : ['date', new Date(nowMs).toUTCString()]
-  return new RefusedCall(awsError(status, name, message, date))
+  throw new RefusedCall(awsError(status, name, message, date))
 }
 
-function awsError(status: number, name: string, message: string, headers: readonly string[]): SandboxReply {
+function awsError(status: number, name: string, message: string, headers: readonly string[] = []): SandboxReply {
   const type = `${name}:http://internal.amazon.com/coral/com.amazon.bedrock/`
   return jsonReply(status, [...BEDROCK_HEADERS, 'x-amzn-errortype', type, ...headers], { message })
 }

@@ -3,58 +3,50 @@ import { crc32 } from 'node:zlib'
 import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from '../anthropic/anthropic-messages.ts'
 import { type ChatPrompt, type ChatTurn, chatTurn, words } from '../model/chat-turn.ts'
 import { embeddingTokens, unitVector } from '../model/embedding.ts'
-import { openaiInvalid } from '../openai/openai-models.ts'
-import {
-  type ChatDialect,
-  COMPATIBLE_DIALECT,
-  chatAnswer,
-  checkChatRequest,
-  readChatPrompt,
-  tokenLimit,
-} from '../openai-dialect/chat.ts'
+import { refuseOpenai } from '../openai/openai-models.ts'
+import { COMPATIBLE_DIALECT, chatOperation } from '../openai-dialect/chat.ts'
 import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
 import {
   type AnswerContext,
+  fileReply,
   jsonReply,
   type SandboxCall,
   type SandboxOperation,
   type SandboxReply,
 } from '../sandbox-operation.ts'
 import {
-  awsRefusal,
   BEDROCK_ERRORS,
   BEDROCK_HEADERS,
-  BEDROCK_PREFIX,
-  checkAccess,
+  bedrockOperation,
+  bedrockOperations,
   checkModelId,
+  refuseAws,
 } from './bedrock-access.ts'
 
-const CONVERSE_PATH = /^\/bedrock\/model\/([^/]+)\/(converse|converse-stream)$/
+const frameErrors = {
+  ...BEDROCK_ERRORS,
+  streamEvent: () => exceptionOf('modelStreamErrorException', 'The model failed.'),
+}
 
 /** Amazon Bedrock by Converse: whole answers, and streams in binary frames. */
-export const BEDROCK_CONVERSE: SandboxOperation = {
-  vendor: 'amazon-bedrock',
+export const BEDROCK_CONVERSE = bedrockOperations(frameErrors)({
   operation: 'chat',
-  errors: { ...BEDROCK_ERRORS, streamEvent: () => exceptionOf('modelStreamErrorException', 'The model failed.') },
-  matches: ({ method, path }) => method === 'POST' && CONVERSE_PATH.test(path),
-  promptText: (body) => conversePrompt(asObject(body)).lastUserText,
-  answer(call, context) {
-    checkAccess(call, context.nowMs)
-    const [, id = '', method] = CONVERSE_PATH.exec(call.path) ?? []
+  post: /^\/bedrock\/model\/([^/]+)\/(converse|converse-stream)$/,
+  prompt: (request) => conversePrompt(request).lastUserText,
+  answer(_call, context, request, [id = '', method]) {
     checkModelId(decodeURIComponent(id))
-    const request = asObject(call.body)
     checkConverse(request)
     const turn = chatTurn(conversePrompt(request), context)
     return method === 'converse' ? whole(turn, context) : streamed(turn, context)
   },
-}
+})
 
 function whole(turn: ChatTurn, context: AnswerContext): SandboxReply {
   const content = blocksOf(turn, context.id).map(({ block }) => block)
   return jsonReply(200, BEDROCK_HEADERS, {
     metrics: { latencyMs: 12 },
     output: { message: { role: 'assistant', content } },
-    stopReason: stopReason(turn),
+    stopReason: STOP_REASONS[turn.ending],
     usage: context.usage(usageOf(turn)),
   })
 }
@@ -68,11 +60,10 @@ function streamed(turn: ChatTurn, context: AnswerContext): SandboxReply {
       ...deltas.map((delta) => eventOf('contentBlockDelta', { contentBlockIndex, delta })),
       eventOf('contentBlockStop', { contentBlockIndex }),
     ]),
-    eventOf('messageStop', { stopReason: stopReason(turn) }),
+    eventOf('messageStop', { stopReason: STOP_REASONS[turn.ending] }),
     ...(usage === undefined ? [] : [eventOf('metadata', { metrics: { latencyMs: 12 }, usage })]),
   ]
-  const headers = ['content-type', 'application/vnd.amazon.eventstream', ...BEDROCK_HEADERS]
-  return { status: 200, headers, pieces, streamed: true }
+  return { ...fileReply('application/vnd.amazon.eventstream', '', BEDROCK_HEADERS), pieces, streamed: true }
 }
 
 interface AnswerBlock {
@@ -106,19 +97,12 @@ function blocksOf(turn: ChatTurn, id: string): AnswerBlock[] {
   return blocks
 }
 
-function stopReason({ ending }: ChatTurn): string {
-  switch (ending) {
-    case 'length':
-      return 'max_tokens'
-    case 'stop-sequence':
-      return 'stop_sequence'
-    case 'tool-calls':
-      return 'tool_use'
-    case 'blocked':
-      return 'content_filtered'
-    default:
-      return 'end_turn'
-  }
+const STOP_REASONS: Readonly<Record<ChatTurn['ending'], string>> = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  'stop-sequence': 'stop_sequence',
+  'tool-calls': 'tool_use',
+  blocked: 'content_filtered',
 }
 
 /** The cached tokens are not among the input tokens. */
@@ -301,21 +285,15 @@ function checkTools(config: Fields): void {
 }
 
 function refuseConverse(message: string): never {
-  throw awsRefusal(400, 'ValidationException', message)
+  refuseAws(400, 'ValidationException', message)
 }
 
 /** Writes a frame of `application/vnd.amazon.eventstream` with headers of text. Source: AWS, "Event stream encoding". */
 export function eventFrame(headers: Readonly<Record<string, string>>, payload: string | Uint8Array): Buffer {
-  const written = Object.entries(headers).map(([name, value]) => {
+  const written = Object.entries(headers).flatMap(([name, value]) => {
     const length = Buffer.alloc(2)
     length.writeUInt16BE(Buffer.byteLength(value))
-    return Buffer.concat([
-      Buffer.from([Buffer.byteLength(name)]),
-      Buffer.from(name),
-      Buffer.from([7]),
-      length,
-      Buffer.from(value),
-    ])
+    return [Buffer.from([Buffer.byteLength(name)]), Buffer.from(name), Buffer.from([7]), length, Buffer.from(value)]
   })
   const head = Buffer.concat(written)
   const body = Buffer.from(payload)
@@ -342,25 +320,17 @@ export function exceptionOf(type: string, message: string): Buffer {
   return eventFrame(headers, JSON.stringify({ message }))
 }
 
-const DIALECT: ChatDialect = { ...COMPATIBLE_DIALECT, showsReasoning: false }
-
 /** Amazon Bedrock in OpenAI's dialect, at the paths of both its services. */
-export const BEDROCK_CHAT: SandboxOperation = {
-  vendor: 'amazon-bedrock',
-  operation: 'chat',
-  errors: BEDROCK_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && /^\/bedrock(?:\/openai)?\/v1\/chat\/completions$/.test(path),
-  promptText: (body) => readChatPrompt(body).lastUserText,
-  answer(call, context) {
-    checkAccess(call, context.nowMs)
-    checkModelId(asText(asObject(call.body)['model']))
-    checkChatRequest(call.body, openaiInvalid)
-    const effort = asText(asObject(call.body)['reasoning_effort'])
-    const prompt = { ...readChatPrompt(call.body), reasoning: effort !== '' && effort !== 'none' }
-    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(call.body) }, context)
-    return chatAnswer(call.body, turn, context, DIALECT, BEDROCK_HEADERS)
+export const BEDROCK_CHAT = chatOperation(bedrockOperation, {
+  post: /^\/bedrock(?:\/openai)?\/v1\/chat\/completions$/,
+  headers: BEDROCK_HEADERS,
+  refuse: refuseOpenai,
+  dialect: { ...COMPATIBLE_DIALECT, showsReasoning: false },
+  prepare(request) {
+    checkModelId(asText(request['model']))
+    return request
   },
-}
+})
 
 /** Claude in Amazon Bedrock, by the Messages API: as at its own vendor, behind the service's access checks. */
 export function bedrockMessages(): SandboxOperation {
@@ -371,16 +341,15 @@ export function bedrockMessages(): SandboxOperation {
 export const BEDROCK_COUNT_TOKENS = messagesOperation(ANTHROPIC_COUNT_TOKENS, 'messages/count_tokens')
 
 function messagesOperation(own: SandboxOperation, path: string): SandboxOperation {
-  return {
-    ...own,
-    vendor: 'amazon-bedrock',
-    matches: (call) => call.method === 'POST' && call.path === `${BEDROCK_PREFIX}/anthropic/v1/${path}`,
-    answer(call, context) {
-      checkAccess(call, context.nowMs)
-      checkModelId(asText(asObject(call.body)['model']))
+  return bedrockOperations(own.errors)({
+    operation: own.operation,
+    post: `/bedrock/anthropic/v1/${path}`,
+    prompt: own.promptText,
+    answer(call, context, request) {
+      checkModelId(asText(request['model']))
       return own.answer(asAtTheVendor(call), context)
     },
-  }
+  })
 }
 
 /** Returns the call for the stand-in of the vendor itself: access was checked, and its own id decides what the model accepts. */
@@ -392,47 +361,38 @@ function asAtTheVendor(call: SandboxCall): SandboxCall {
   return { ...call, headers, body: renamed, bytes: Buffer.from(JSON.stringify(renamed)) }
 }
 
-const INVOKE_PATH = /^\/bedrock\/model\/([^/]+)\/invoke$/
 const MAX_COHERE_TEXTS = 96
 
 /** Amazon Bedrock by InvokeModel: embeddings of Titan, Nova and Cohere, each in its own layout. */
-export const BEDROCK_EMBEDDINGS: SandboxOperation = {
-  vendor: 'amazon-bedrock',
+export const BEDROCK_EMBEDDINGS = bedrockOperation({
   operation: 'embeddings',
-  errors: BEDROCK_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && INVOKE_PATH.test(path),
-  promptText: (body) => embeddingTexts(asObject(body)).join('\n'),
-  answer(call, context) {
-    checkAccess(call, context.nowMs)
-    const id = decodeURIComponent(INVOKE_PATH.exec(call.path)?.[1] ?? '')
+  post: /^\/bedrock\/model\/([^/]+)\/invoke$/,
+  prompt: (request) => embeddingTexts(request).join('\n'),
+  answer(_call, context, request, [path = '']) {
+    const id = decodeURIComponent(path)
     checkModelId(id)
-    const request = asObject(call.body)
     const texts = embeddingTexts(request)
-    if (texts.length === 0 || texts.some((text) => text === '')) refuseEmbedding('#: a text is required')
-    const tokens = context.usage({ count: embeddingTokens(texts) })?.count
-    const counted =
-      tokens === undefined ? BEDROCK_HEADERS : [...BEDROCK_HEADERS, 'x-amzn-bedrock-input-token-count', String(tokens)]
+    if (texts.length === 0 || texts.includes('')) refuseEmbedding('#: a text is required')
+    const count = context.usage({ count: embeddingTokens(texts) })?.count
+    const vectors = (dimensions: unknown, usual: number): number[][] =>
+      texts.map((text) => unitVector(text, asNumber(dimensions) ?? usual))
     if (/titan-embed/.test(id)) {
-      const embedding = unitVector(texts[0]!, asNumber(request['dimensions']) ?? 1024)
-      return jsonReply(200, BEDROCK_HEADERS, {
-        embedding,
-        ...(tokens === undefined ? {} : { inputTextTokenCount: tokens }),
-      })
+      const [embedding] = vectors(request['dimensions'], 1024)
+      return jsonReply(200, BEDROCK_HEADERS, { embedding, inputTextTokenCount: count })
     }
+    const counted = count === undefined ? [] : ['x-amzn-bedrock-input-token-count', String(count)]
+    const headers = [...BEDROCK_HEADERS, ...counted]
     if (/cohere\.embed/.test(id)) {
       if (texts.length > MAX_COHERE_TEXTS) refuseEmbedding('#/texts: expected maximum item count: 96')
       if (!isGiven(request['input_type'])) refuseEmbedding('#: required key [input_type] not found')
       const isNewer = /embed-v4/.test(id)
-      const vectors = texts.map((text) =>
-        unitVector(text, asNumber(request['output_dimension']) ?? (isNewer ? 1536 : 1024)),
-      )
-      return jsonReply(200, counted, { id: 'sandbox', texts, embeddings: isNewer ? { float: vectors } : vectors })
+      const float = vectors(request['output_dimension'], isNewer ? 1536 : 1024)
+      return jsonReply(200, headers, { id: 'sandbox', texts, embeddings: isNewer ? { float } : float })
     }
-    const params = asObject(request['singleEmbeddingParams'])
-    const embedding = unitVector(texts[0]!, asNumber(params['embeddingDimension']) ?? 3072)
-    return jsonReply(200, counted, { embeddings: [{ embeddingType: 'TEXT', embedding }] })
+    const [embedding] = vectors(asObject(request['singleEmbeddingParams'])['embeddingDimension'], 3072)
+    return jsonReply(200, headers, { embeddings: [{ embeddingType: 'TEXT', embedding }] })
   },
-}
+})
 
 function embeddingTexts(request: Fields): string[] {
   if (Array.isArray(request['texts'])) return asList(request['texts']).map(asText)
@@ -440,10 +400,7 @@ function embeddingTexts(request: Fields): string[] {
   return typeof value === 'string' ? [value] : []
 }
 
-function refuseEmbedding(message: string): never {
-  throw awsRefusal(
-    400,
-    'ValidationException',
-    `Malformed input request: ${message}, please reformat your input and try again.`,
-  )
+function refuseEmbedding(fault: string): never {
+  const message = `Malformed input request: ${fault}, please reformat your input and try again.`
+  refuseAws(400, 'ValidationException', message)
 }

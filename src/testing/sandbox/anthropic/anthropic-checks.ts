@@ -1,4 +1,4 @@
-import { asList, asNumber, asObject, asText, isGiven, names } from '../request-fields.ts'
+import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
 import {
   type AnthropicModelRules,
   anthropicModelRules,
@@ -6,8 +6,6 @@ import {
   isSandboxSignature,
   refuseAnthropic,
 } from './anthropic-request.ts'
-
-type Json = Readonly<Record<string, unknown>>
 
 const FIELDS = names(`
   model messages max_tokens system temperature top_p top_k stop_sequences stream tools tool_choice thinking
@@ -24,7 +22,7 @@ export interface AnthropicRevision {
 }
 
 /** Checks everything except messages. */
-export function checkAnthropicFields(request: Json, revision: AnthropicRevision): void {
+export function checkAnthropicFields(request: Fields, revision: AnthropicRevision): void {
   for (const field of Object.keys(request)) {
     if (!FIELDS.has(field) && !revision.hasBeta) refuseAnthropic(`${field}: Extra inputs are not permitted`)
   }
@@ -46,7 +44,7 @@ export function checkAnthropicFields(request: Json, revision: AnthropicRevision)
   checkOutputFormat(asObject(asObject(request['output_config'])['format']))
 }
 
-function checkSampling(request: Json, rules: AnthropicModelRules, version: string): void {
+function checkSampling(request: Fields, rules: AnthropicModelRules, version: string): void {
   const given = ['temperature', 'top_p', 'top_k'].filter((field) => isGiven(request[field]))
   const [first] = given
   if (first === undefined) return
@@ -70,7 +68,7 @@ function checkSampling(request: Json, rules: AnthropicModelRules, version: strin
   if (isGiven(topK)) refuseAnthropic('`top_k` is not supported for this model')
 }
 
-function checkThinking(request: Json, rules: AnthropicModelRules): void {
+function checkThinking(request: Fields, rules: AnthropicModelRules): void {
   const thinking = asObject(request['thinking'])
   const type = asText(thinking['type'])
   if (!isGiven(request['thinking'])) return
@@ -94,7 +92,7 @@ function checkThinking(request: Json, rules: AnthropicModelRules): void {
   }
 }
 
-function checkTools(request: Json, rules: AnthropicModelRules): void {
+function checkTools(request: Fields, rules: AnthropicModelRules): void {
   asList(request['tools'])
     .map(asObject)
     .forEach((tool, position) => {
@@ -134,7 +132,7 @@ const UNSUPPORTED = [
   'maxLength',
 ]
 
-function checkOutputFormat(format: Json): void {
+function checkOutputFormat(format: Fields): void {
   if (format['type'] === undefined) return
   if (format['type'] !== 'json_schema') refuseAnthropic("output_config.format.type: Input should be 'json_schema'")
   checkOutputSchema(format['schema'])
@@ -169,7 +167,7 @@ const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 const MAX_BREAKPOINTS = 4
 
 /** Checks `messages`. Source: Anthropic's documentation of messages, tool use, thinking and caching. */
-export function checkAnthropicMessages(request: Json): void {
+export function checkAnthropicMessages(request: Fields): void {
   const messages = asList(request['messages']).map(asObject)
   if (messages.length === 0) refuseAnthropic('messages: at least one message is required')
   messages.forEach((message, position) => {
@@ -182,7 +180,7 @@ export function checkAnthropicMessages(request: Json): void {
   checkBreakpoints(request)
 }
 
-function checkMessage(message: Json, position: number): void {
+function checkMessage(message: Fields, position: number): void {
   const role = asText(message['role'])
   if (!ROLES.includes(role)) {
     refuseAnthropic(`messages.${position}.role: Input should be ${ROLES.map((name) => `'${name}'`).join(', ')}`)
@@ -203,7 +201,7 @@ function checkMessage(message: Json, position: number): void {
 
 const TOOL_ID = /^[a-zA-Z0-9_-]+$/
 
-function checkBlock(block: Json, role: string, place: string): void {
+function checkBlock(block: Fields, role: string, place: string): void {
   switch (block['type']) {
     case 'text':
       if (asText(block['text']) === '') refuseAnthropic('messages: text content blocks must be non-empty')
@@ -242,7 +240,7 @@ function checkBlock(block: Json, role: string, place: string): void {
   }
 }
 
-function checkImage(source: Json, place: string): void {
+function checkImage(source: Fields, place: string): void {
   if (source['type'] === 'url' || source['type'] === 'file') return
   if (source['type'] !== 'base64')
     refuseAnthropic(`${place}.image.source: Input tag '${asText(source['type'])}' is not expected`)
@@ -256,7 +254,7 @@ function checkImage(source: Json, place: string): void {
 }
 
 /** A system message follows a user turn and is last or precedes an assistant turn; several count as one. */
-function checkSystemPositions(messages: readonly Json[]): void {
+function checkSystemPositions(messages: readonly Fields[]): void {
   if (messages[0]?.['role'] === 'system') {
     refuseAnthropic('messages.0: use the top-level `system` parameter for the initial system prompt')
   }
@@ -271,7 +269,7 @@ function checkSystemPositions(messages: readonly Json[]): void {
   })
 }
 
-function checkPrefill(messages: readonly Json[], model: string): void {
+function checkPrefill(messages: readonly Fields[], model: string): void {
   const last = messages.at(-1)
   if (last?.['role'] !== 'assistant') return
   if (!anthropicModelRules(model).takesPrefill) {
@@ -285,7 +283,7 @@ function checkPrefill(messages: readonly Json[], model: string): void {
 }
 
 /** Within a tool loop, the last assistant turn begins with the thinking that led to the call. */
-function checkThinkingFirst(request: Json, messages: readonly Json[]): void {
+function checkThinkingFirst(request: Fields, messages: readonly Fields[]): void {
   if (asObject(request['thinking'])['type'] !== 'enabled') return
   const lastUser = messages.at(-1)
   const isInLoop = lastUser !== undefined && blocksOf(lastUser).some((block) => block['type'] === 'tool_result')
@@ -298,7 +296,7 @@ function checkThinkingFirst(request: Json, messages: readonly Json[]): void {
   )
 }
 
-function checkBreakpoints(request: Json): void {
+function checkBreakpoints(request: Fields): void {
   const blocks = [
     ...asList(request['system']).map(asObject),
     ...asList(request['tools']).map(asObject),
@@ -311,11 +309,11 @@ function checkBreakpoints(request: Json): void {
 
 interface Turn {
   readonly role: string
-  readonly blocks: Json[]
+  readonly blocks: Fields[]
 }
 
 /** Adjacent messages of one role are one turn to Anthropic. */
-function joinTurns(messages: readonly Json[]): Turn[] {
+function joinTurns(messages: readonly Fields[]): Turn[] {
   const turns: Turn[] = []
   for (const message of messages) {
     const role = asText(message['role'])
@@ -327,7 +325,7 @@ function joinTurns(messages: readonly Json[]): Turn[] {
 }
 
 /** Checks that every call has a result at the start of the next turn, and every result has a call. */
-export function checkToolPairs(messages: readonly Json[]): void {
+export function checkToolPairs(messages: readonly Fields[]): void {
   const turns = joinTurns(messages)
   const ids = turns.flatMap(({ blocks }) => idsOf(blocks, 'tool_use', 'id'))
   if (new Set(ids).size < ids.length) refuseAnthropic('messages: `tool_use` ids must be unique')
@@ -367,6 +365,6 @@ function leadingResults(turn: Turn | undefined): string[] {
   return idsOf(end === -1 ? turn.blocks : turn.blocks.slice(0, end), 'tool_result', 'tool_use_id')
 }
 
-function idsOf(blocks: readonly Json[], type: string, field: string): string[] {
+function idsOf(blocks: readonly Fields[], type: string, field: string): string[] {
   return blocks.filter((block) => block['type'] === type).map((block) => asText(block[field]))
 }

@@ -1,6 +1,15 @@
 import type { ChatPrompt } from '../model/chat-turn.ts'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
-import { jsonReply, RefusedCall, type VendorErrors } from '../sandbox-operation.ts'
+import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../request-fields.ts'
+import {
+  credentialOf,
+  eventText,
+  jsonReply,
+  type Refuse,
+  refusals,
+  type SandboxReply,
+  vendorErrors,
+  vendorOperations,
+} from '../sandbox-operation.ts'
 
 const REQUEST_ID = 'req_011sandbox'
 
@@ -20,40 +29,51 @@ export const ANTHROPIC_HEADERS: readonly string[] = [
   '_cfuvid=sandbox; path=/; HttpOnly; Secure',
 ]
 
-const USUAL: Readonly<Record<number, readonly [type: string, message: string]>> = {
-  400: ['invalid_request_error', 'The request is invalid.'],
-  401: ['authentication_error', 'invalid x-api-key'],
-  402: ['billing_error', 'Your credit balance is too low to access the Anthropic API.'],
-  403: ['permission_error', 'Your API key does not have permission to use the specified resource.'],
-  404: ['not_found_error', 'model: not found'],
-  409: ['conflict_error', 'The request conflicts with another one.'],
-  413: ['request_too_large', 'Request exceeds the maximum size'],
-  429: ['rate_limit_error', 'This request would exceed the rate limit for your organization.'],
-  500: ['api_error', 'Internal server error'],
-  504: ['timeout_error', 'The request timed out.'],
-  529: ['overloaded_error', 'Overloaded'],
-}
-
 /** Anthropic's errors. */
-export const ANTHROPIC_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    const [type, text] =
-      USUAL[status] ??
-      (status >= 500 ? ['api_error', 'Internal server error'] : ['invalid_request_error', 'The request is invalid.'])
-    const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
-    const error = { type, message: message ?? text }
-    return jsonReply(status, [...ANTHROPIC_HEADERS, ...wait], { type: 'error', error, request_id: REQUEST_ID })
+export const ANTHROPIC_ERRORS = vendorErrors(
+  {
+    400: ['The request is invalid.', 'invalid_request_error'],
+    401: ['invalid x-api-key', 'authentication_error'],
+    402: ['Your credit balance is too low to access the Anthropic API.', 'billing_error'],
+    403: ['Your API key does not have permission to use the specified resource.', 'permission_error'],
+    404: ['model: not found', 'not_found_error'],
+    409: ['The request conflicts with another one.', 'conflict_error'],
+    413: ['Request exceeds the maximum size', 'request_too_large'],
+    429: ['This request would exceed the rate limit for your organization.', 'rate_limit_error'],
+    500: ['Internal server error', 'api_error'],
+    504: ['The request timed out.', 'timeout_error'],
+    529: ['Overloaded', 'overloaded_error'],
   },
-  quota: () => ANTHROPIC_ERRORS.status(402),
-  badKey: () => ANTHROPIC_ERRORS.status(401),
-  streamEvent: () =>
-    `event: error\ndata: ${JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })}\n\n`,
+  (status, message, [type]) => anthropicError(status, { type, message }),
+  {
+    quota: () => ANTHROPIC_ERRORS.status(402),
+    streamEvent: () =>
+      eventText({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'error'),
+  },
+)
+
+/** Returns an error with the usual envelope. */
+export function anthropicError(status: number, error: object): SandboxReply {
+  return jsonReply(status, ANTHROPIC_HEADERS, { type: 'error', error, request_id: REQUEST_ID })
 }
 
 /** Rejects a request with 400. */
-export function refuseAnthropic(message: string): never {
-  throw new RefusedCall(ANTHROPIC_ERRORS.status(400, message))
-}
+export const refuseAnthropic: Refuse = refusals(ANTHROPIC_ERRORS)
+
+const VERSIONS = ['2023-06-01', '2026-10-21']
+
+/** Makes operations of Anthropic's API, which need a key, in either header, and a version. */
+export const anthropicOperation = vendorOperations({
+  vendor: 'anthropic',
+  errors: ANTHROPIC_ERRORS,
+  headers: ANTHROPIC_HEADERS,
+  access(call) {
+    if (credentialOf(call) === '') refuseAnthropic('x-api-key header is required', 401)
+    const version = call.headers['anthropic-version']
+    if (version === undefined) refuseAnthropic('anthropic-version: header is required')
+    if (!VERSIONS.includes(version)) refuseAnthropic(`anthropic-version: "${version}" is not a valid version`)
+  },
+})
 
 /** Fields and values that a model accepts. Source: Anthropic's migration guides and release notes. */
 export interface AnthropicModelRules {
@@ -99,8 +119,6 @@ export function anthropicModelRules(model: string): AnthropicModelRules {
   return { ...fifth, thinking: ['adaptive', ...offValue], takesForcedToolChoice: false }
 }
 
-type Json = Readonly<Record<string, unknown>>
-
 /** Reads a request in Anthropic's Messages format. Never throws, whatever its shape. */
 export function readMessagesPrompt(body: unknown): ChatPrompt {
   const request = asObject(body)
@@ -133,7 +151,7 @@ export function readMessagesPrompt(body: unknown): ChatPrompt {
   }
 }
 
-function isThinking(request: Json): boolean {
+function isThinking(request: Fields): boolean {
   const { thinking } = request
   if (!isGiven(thinking)) return anthropicModelRules(asText(request['model'])).thinksByDefault
   return ['enabled', 'adaptive', 'between_tools'].includes(asText(asObject(thinking)['type']))
@@ -146,27 +164,27 @@ function systemText(system: unknown): string {
     .join('')
 }
 
-function textOf(message: Json): string {
+function textOf(message: Fields): string {
   return blocksOf(message)
     .filter((block) => block['type'] === 'text')
     .map((block) => asText(block['text']))
     .join('')
 }
 
-function resultTexts(message: Json): string[] {
+function resultTexts(message: Fields): string[] {
   return blocksOf(message)
     .filter((block) => block['type'] === 'tool_result')
     .map((block) => textOf({ content: block['content'] }))
 }
 
-function toolChoice(choice: Json): ChatPrompt['toolChoice'] {
+function toolChoice(choice: Fields): ChatPrompt['toolChoice'] {
   if (choice['type'] === 'tool') return { name: asText(choice['name']) }
   if (choice['type'] === 'any') return 'required'
   return choice['type'] === 'none' ? 'none' : 'auto'
 }
 
 /** Returns the content blocks of a message. Plain text is one block. */
-export function blocksOf(message: Json): Json[] {
+export function blocksOf(message: Fields): Fields[] {
   const { content } = message
   return typeof content === 'string' ? [{ type: 'text', text: content }] : asList(content).map(asObject)
 }

@@ -1,12 +1,21 @@
 import { type FieldRule, ofType, rule, wholeNumber } from '../request-fields.ts'
-import { jsonReply, RefusedCall, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
+import {
+  bearerAccess,
+  eventText,
+  jsonReply,
+  RefusedCall,
+  type SandboxReply,
+  vendorErrors,
+  vendorOperations,
+} from '../sandbox-operation.ts'
 
-const REQUEST_ID = '5a1f7c10-sand-9b0e-box0-1d2c3b4a5f60'
+/** `request_id` of every native answer, equal to the one in its headers. */
+export const DASHSCOPE_REQUEST_ID = '5a1f7c10-sand-9b0e-box0-1d2c3b4a5f60'
 
 /** Headers of every answer. DashScope sends no `retry-after` and no rate-limit headers. */
 export const DASHSCOPE_HEADERS: readonly string[] = [
   'x-request-id',
-  REQUEST_ID,
+  DASHSCOPE_REQUEST_ID,
   'x-dashscope-call-gateway',
   'true',
   'req-cost-time',
@@ -15,84 +24,90 @@ export const DASHSCOPE_HEADERS: readonly string[] = [
   'istio-envoy',
 ]
 
-const USUAL: Readonly<Record<number, readonly [code: string, message: string]>> = {
-  400: ['invalid_parameter_error', '<400> InternalError.Algo.InvalidParameter: The request is invalid.'],
-  401: ['invalid_api_key', 'Incorrect API key provided.'],
-  403: ['access_denied', 'Access denied.'],
-  404: ['model_not_found', 'The model does not exist or you do not have access to it.'],
-  429: ['limit_requests', 'Requests rate limit exceeded, please try again later.'],
-  503: ['ModelUnavailable', '<503> InternalError.Algo: Model is unavailable, please try again later.'],
-}
+const BAD_STANDING = 'Access denied, please make sure your account is in good standing.'
+const SERVER_FAULT = '<500> InternalError.Algo: An internal error has occured.'
 
 /** DashScope's errors in its OpenAI-compatible mode. */
-export const DASHSCOPE_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    const other =
-      status >= 500 ? ['internal_error', '<500> InternalError.Algo: An internal error has occured.'] : USUAL[400]
-    const [code, text] = USUAL[status] ?? (other as readonly [string, string])
-    return dashscopeError(status, message ?? text, code, retryAfterSeconds)
+export const DASHSCOPE_ERRORS = vendorErrors(
+  {
+    400: ['<400> InternalError.Algo.InvalidParameter: The request is invalid.', 'invalid_parameter_error'],
+    401: ['Incorrect API key provided.', 'invalid_api_key'],
+    403: ['Access denied.', 'access_denied'],
+    404: ['The model does not exist or you do not have access to it.', 'model_not_found'],
+    429: ['Requests rate limit exceeded, please try again later.', 'limit_requests'],
+    500: [SERVER_FAULT, 'internal_error'],
+    503: ['<503> InternalError.Algo: Model is unavailable, please try again later.', 'ModelUnavailable'],
   },
-  quota: () => dashscopeError(400, 'Access denied, please make sure your account is in good standing.', 'Arrearage'),
-  badKey: () => DASHSCOPE_ERRORS.status(401),
-  streamEvent() {
-    const message = '<500> InternalError.Algo: An internal error has occured.'
-    const error = { message, type: 'internal_error', param: null, code: 'internal_error' }
-    return `data: ${JSON.stringify({ error, request_id: REQUEST_ID })}\n\n`
+  (status, message, [code = '']) => compatibleError(status, message, null, code ?? ''),
+  {
+    quota: () => compatibleError(400, BAD_STANDING, null, 'Arrearage'),
+    streamEvent() {
+      const error = { message: SERVER_FAULT, type: 'internal_error', param: null, code: 'internal_error' }
+      return eventText({ error, request_id: DASHSCOPE_REQUEST_ID })
+    },
   },
-}
+)
 
-/** Creates a 400 about a field of the request. */
-export function dashscopeInvalid(
-  message: string,
-  param: string | null = null,
-  code = 'invalid_parameter_error',
-): SandboxReply {
-  return dashscopeError(400, message, code, undefined, param)
-}
-
-function dashscopeError(
-  status: number,
-  message: string,
-  code: string,
-  retryAfterSeconds?: number,
-  param: string | null = null,
-): SandboxReply {
+function compatibleError(status: number, message: string, param: string | null, code: string): SandboxReply {
   const type = status === 400 && code === 'invalid_parameter_error' ? 'invalid_request_error' : code
-  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
-  return jsonReply(status, [...DASHSCOPE_HEADERS, ...wait], {
-    error: { message, type, param, code },
-    request_id: REQUEST_ID,
-  })
+  const error = { message, type, param, code }
+  return jsonReply(status, DASHSCOPE_HEADERS, { error, request_id: DASHSCOPE_REQUEST_ID })
 }
 
-/** `request_id` of every native answer, equal to the one in its headers. */
-export const DASHSCOPE_REQUEST_ID = DASHSCOPE_HEADERS[DASHSCOPE_HEADERS.indexOf('x-request-id') + 1]
+/** Rejects a request because of a field of it. */
+export function refuseDashscope(message: string, param: string | null, code = 'invalid_parameter_error'): never {
+  throw new RefusedCall(compatibleError(400, message, param, code))
+}
 
-const USUAL_NATIVE: ReadonlyMap<number, readonly [code: string, message: string]> = new Map([
-  [401, ['InvalidApiKey', 'Invalid API-key provided.']],
-  [403, ['AccessDenied', 'Access denied.']],
-  [404, ['ModelNotFound', 'Model not exist.']],
-  [429, ['Throttling.RateQuota', 'Requests rate limit exceeded, please try again later.']],
-  [503, ['ModelUnavailable', 'Model is unavailable, please try again later.']],
-])
-const INVALID = ['InvalidParameter', 'The request is invalid.'] as const
-const BROKEN = ['InternalError', 'An internal error has occurred, please try again later.'] as const
+/** Makes operations of the OpenAI-compatible mode. */
+export const compatibleOperation = vendorOperations({
+  vendor: 'dashscope',
+  errors: DASHSCOPE_ERRORS,
+  headers: DASHSCOPE_HEADERS,
+  access: bearerAccess(DASHSCOPE_ERRORS),
+})
+
+const NATIVE_FAULT = 'An internal error has occurred, please try again later.'
 
 /** DashScope's errors in its native API: `{ code, message, request_id }`. */
-export const DASHSCOPE_NATIVE_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    const [code, text] = USUAL_NATIVE.get(status) ?? (status >= 500 ? BROKEN : INVALID)
-    return nativeError(status, code, message ?? text, retryAfterSeconds)
+export const DASHSCOPE_NATIVE_ERRORS = vendorErrors(
+  {
+    400: ['The request is invalid.', 'InvalidParameter'],
+    401: ['Invalid API-key provided.', 'InvalidApiKey'],
+    403: ['Access denied.', 'AccessDenied'],
+    404: ['Model not exist.', 'ModelNotFound'],
+    429: ['Requests rate limit exceeded, please try again later.', 'Throttling.RateQuota'],
+    500: [NATIVE_FAULT, 'InternalError'],
+    503: ['Model is unavailable, please try again later.', 'ModelUnavailable'],
   },
-  quota: () => nativeError(400, 'Arrearage', 'Access denied, please make sure your account is in good standing.'),
-  badKey: () => DASHSCOPE_NATIVE_ERRORS.status(401),
-  streamEvent() {
-    const [code, message] = BROKEN
-    return `event:error\ndata:${JSON.stringify({ code, message, request_id: DASHSCOPE_REQUEST_ID })}\n\n`
+  (status, message, [code = '']) => nativeError(status, message, code ?? ''),
+  {
+    quota: () => nativeError(400, BAD_STANDING, 'Arrearage'),
+    streamEvent() {
+      const error = { code: 'InternalError', message: NATIVE_FAULT, request_id: DASHSCOPE_REQUEST_ID }
+      return `event:error\ndata:${JSON.stringify(error)}\n\n`
+    },
   },
+)
+
+function nativeError(status: number, message: string, code: string): SandboxReply {
+  return jsonReply(status, DASHSCOPE_HEADERS, { code, message, request_id: DASHSCOPE_REQUEST_ID })
 }
 
-const LARGEST_SEED = 2 ** 31 - 1
+/** Rejects a call with 400. */
+export function refuseNative(message: string, code = 'InvalidParameter'): never {
+  throw new RefusedCall(nativeError(400, message, code))
+}
+
+/** Makes operations of the native API. */
+export const nativeOperation = vendorOperations({
+  vendor: 'dashscope',
+  errors: DASHSCOPE_NATIVE_ERRORS,
+  headers: DASHSCOPE_HEADERS,
+  access: bearerAccess(DASHSCOPE_NATIVE_ERRORS),
+})
+
+const MAX_SEED = 2 ** 31 - 1
 
 /** Creates the row of a boolean setting. */
 export function booleanRule(field: string): FieldRule {
@@ -103,15 +118,5 @@ export function booleanRule(field: string): FieldRule {
 export const SETTING_RULES: readonly FieldRule[] = [
   booleanRule('watermark'),
   booleanRule('prompt_extend'),
-  rule('seed', wholeNumber(0, LARGEST_SEED), `seed must be in [0, ${LARGEST_SEED}]: parameters.seed`),
+  rule('seed', wholeNumber(0, MAX_SEED), `seed must be in [0, ${MAX_SEED}]: parameters.seed`),
 ]
-
-/** Rejects a call with 400. */
-export function refuseNative(message: string, code = 'InvalidParameter'): never {
-  throw new RefusedCall(nativeError(400, code, message))
-}
-
-function nativeError(status: number, code: string, message: string, retryAfterSeconds?: number): SandboxReply {
-  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
-  return jsonReply(status, [...DASHSCOPE_HEADERS, ...wait], { code, message, request_id: DASHSCOPE_REQUEST_ID })
-}

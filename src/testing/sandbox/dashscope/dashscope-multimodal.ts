@@ -6,26 +6,18 @@ import {
   asObject,
   asText,
   checkFields,
-  type FieldRule,
   type Fields,
   isGiven,
+  names,
   rule,
   wholeNumber,
 } from '../request-fields.ts'
-import {
-  type AnswerContext,
-  checkBearer,
-  jsonReply,
-  RefusedCall,
-  type SandboxCall,
-  type SandboxOperation,
-  type SandboxReply,
-  streamReply,
-} from '../sandbox-operation.ts'
+import { jsonReply, RefusedCall, type SandboxCall, streamReply } from '../sandbox-operation.ts'
 import {
   DASHSCOPE_HEADERS,
   DASHSCOPE_NATIVE_ERRORS,
   DASHSCOPE_REQUEST_ID,
+  nativeOperation,
   refuseNative,
   SETTING_RULES,
 } from './dashscope-errors.ts'
@@ -40,66 +32,59 @@ const EDITED: PictureSize = { width: 1024, height: 1024 }
  * error texts: error codes page). Speech has the same path. The answer links to an image of the right size, which `PICTURE_FILES`
  * draws.
  */
-export const DASHSCOPE_IMAGES: SandboxOperation = {
-  vendor: 'dashscope',
+export const DASHSCOPE_IMAGES = nativeOperation({
   operation: 'images',
-  errors: DASHSCOPE_NATIVE_ERRORS,
-  matches: ({ method, path, body }) => method === 'POST' && path === PATH && !speaks(body),
-  promptText: (body) => textsOf(contentOf(body)).join('\n'),
-  answer(call, context) {
-    checkBearer(call, DASHSCOPE_NATIVE_ERRORS)
-    if (isGiven(call.headers['x-dashscope-async'])) {
-      const message = 'Current user api does not support asynchronous calls.'
-      throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(403, message))
-    }
-    const rules = checkedRules(call.body)
-    checkMessages(call.body, rules)
-    const parameters = asObject(asObject(call.body)['parameters'])
+  post: PATH,
+  when: ({ body }) => !isSpeech(body),
+  prompt: (request) => membersOf(request, 'text').join('\n'),
+  json(call, context, request) {
+    const rules = checkedRules(call, IMAGE_RULES.find(([name]) => asText(request['model']).startsWith(name))?.[1])
+    checkMessages(request, rules)
+    const parameters = asObject(request['parameters'])
     checkParameters(parameters, rules)
     if (context.blocked) refuseNative('Input data may contain inappropriate content.', 'DataInspectionFailed')
-    const isEdit = imagesOf(contentOf(call.body)).length > 0
+    const isEdit = membersOf(request, 'image').length > 0
     const size = sizeOf(parameters['size']) ?? (isEdit ? undefined : rules.textDefault) ?? EDITED
-    return answerWith(call, context, size, asNumber(parameters['n']) ?? 1)
+    const count = asNumber(parameters['n']) ?? 1
+    const content = Array.from({ length: count }, (_, index) => {
+      const seed = index === 0 ? context.id : `${context.id}.${index}`
+      return { image: pictureLink(call, { ...size, seed, format: 'png' }, context.nowMs) }
+    })
+    return {
+      request_id: DASHSCOPE_REQUEST_ID,
+      output: { choices: [{ finish_reason: 'stop', message: { role: 'assistant', content } }] },
+      usage: context.usage({ image_count: count, ...size }),
+    }
   },
-}
+})
 
 /** The model decides the kind of a request. An image model does not speak a text next to its messages. */
-function speaks(body: unknown): boolean {
-  const model = asText(asObject(body)['model'])
-  return typeof inputOf(body)['text'] === 'string' && imageRulesOf(model) === undefined
+function isSpeech(body: unknown): boolean {
+  const { model, input } = asObject(body)
+  const isImageModel = IMAGE_RULES.some(([name]) => asText(model).startsWith(name))
+  return typeof asObject(input)['text'] === 'string' && !isImageModel
 }
 
-function answerWith(call: SandboxCall, context: AnswerContext, size: PictureSize, count: number) {
-  const content = Array.from({ length: count }, (_, index) => {
-    const seed = index === 0 ? context.id : `${context.id}.${index}`
-    return { image: pictureLink(call, { ...size, seed, format: 'png' }, context.nowMs) }
-  })
-  return jsonReply(200, DASHSCOPE_HEADERS, {
-    request_id: DASHSCOPE_REQUEST_ID,
-    output: { choices: [{ finish_reason: 'stop', message: { role: 'assistant', content } }] },
-    usage: context.usage({ image_count: count, ...size }),
-  })
-}
-
-function checkedRules(body: unknown): DashScopeImageRules {
-  const model = asText(asObject(body)['model'])
-  if (model === '') refuseNative('Required parameter "model" missing from request.', 'BadRequest.EmptyModel')
-  const rules = imageRulesOf(model)
+/** Checks the mode of a call and that its model has rules. */
+function checkedRules<Rules>({ headers, body }: SandboxCall, rules: Rules | undefined): Rules {
+  if (isGiven(headers['x-dashscope-async'])) {
+    const message = 'Current user api does not support asynchronous calls.'
+    throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(403, message))
+  }
+  if (asText(asObject(body)['model']) === '')
+    refuseNative('Required parameter "model" missing from request.', 'BadRequest.EmptyModel')
   if (rules === undefined) throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(404))
   return rules
 }
 
-function checkMessages(body: unknown, { images }: DashScopeImageRules): void {
-  const messages = asList(asObject(asObject(body)['input'])['messages'])
+function checkMessages(request: Fields, { images }: DashScopeImageRules): void {
+  const messages = asList(asObject(request['input'])['messages'])
   if (messages.length === 0) refuseNative('No messages found in input')
   if (messages.length > 1) refuseNative('messages length only support 1')
   if (asObject(messages[0])['role'] !== 'user') refuseNative("the role of a message must be 'user'")
-  const content = contentOf(body)
-  const pictures = imagesOf(content)
-  if (textsOf(content).join('') === '' || pictures.length < images.min) refuseNative('lack of image or text')
-  if (pictures.length > images.max || textsOf(content).length > 1) {
-    refuseNative(`content length only support ${images.max + 1}`)
-  }
+  const [texts, pictures] = [membersOf(request, 'text'), membersOf(request, 'image')]
+  if (texts.join('') === '' || pictures.length < images.min) refuseNative('lack of image or text')
+  if (pictures.length > images.max || texts.length > 1) refuseNative(`content length only support ${images.max + 1}`)
   if (!pictures.every((url) => /^(?:https?:\/\/|oss:\/\/|data:image\/)/.test(url)))
     refuseNative('download image failed')
 }
@@ -110,15 +95,13 @@ function checkParameters(parameters: Fields, { maxAnswers, takesSize }: DashScop
     return size !== undefined && takesSize?.(size) === true
   }
   if (maxAnswers === 1 && (parameters['n'] ?? 1) !== 1) refuseNative('num_images_per_prompt must be 1.')
-  const rules: readonly FieldRule[] = [
+  const rules = [
     rule('n', wholeNumber(1, maxAnswers), `n must be in [1, ${maxAnswers}]: parameters.n`),
     ...SETTING_RULES,
     rule('size', takesThisSize, 'size is not supported: parameters.size'),
+    rule('prompt_extend', () => takesSize !== undefined, 'prompt_extend is not supported: parameters.prompt_extend'),
   ]
   checkFields(parameters, rules, (text) => refuseNative(text))
-  if (takesSize === undefined && isGiven(parameters['prompt_extend'])) {
-    refuseNative('prompt_extend is not supported: parameters.prompt_extend')
-  }
 }
 
 function sizeOf(value: unknown): PictureSize | undefined {
@@ -126,44 +109,38 @@ function sizeOf(value: unknown): PictureSize | undefined {
   return width === undefined || height === undefined ? undefined : { width: Number(width), height: Number(height) }
 }
 
-function contentOf(body: unknown): readonly Readonly<Record<string, unknown>>[] {
-  const [message] = asList(asObject(asObject(body)['input'])['messages'])
-  return asList(asObject(message)['content']).map(asObject)
-}
-
-function textsOf(content: readonly Readonly<Record<string, unknown>>[]): string[] {
-  return content.filter((block) => isGiven(block['text'])).map((block) => asText(block['text']))
-}
-
-function imagesOf(content: readonly Readonly<Record<string, unknown>>[]): string[] {
-  return content.filter((block) => isGiven(block['image'])).map((block) => asText(block['image']))
+/** Returns the texts or images of the first message. */
+function membersOf(request: Fields, name: 'text' | 'image'): string[] {
+  const [message] = asList(asObject(request['input'])['messages'])
+  const content = asList(asObject(message)['content']).map((block) => asObject(block)[name])
+  return content.filter(isGiven).map(asText)
 }
 
 /** Size of an image in pixels. */
-export interface PictureSize {
+interface PictureSize {
   readonly width: number
   readonly height: number
 }
 
 /** Limits of an image model. */
-export interface DashScopeImageRules {
+interface DashScopeImageRules {
   /** Number of images in a request. */
   readonly images: { readonly min: number; readonly max: number }
   readonly maxAnswers: number
-  /** Whether a size is accepted. Absent if the model has no `size` and no `prompt_extend`. */
-  readonly takesSize: ((size: PictureSize) => boolean) | undefined
-  /** Default size of text to image. Absent for models that only edit. */
-  readonly textDefault: PictureSize | undefined
+  /** Whether a size is accepted. If omitted, the model has no `size` and no `prompt_extend`. */
+  readonly takesSize?: (size: PictureSize) => boolean
+  /** Default size of text to image. Models without one only edit. */
+  readonly textDefault?: PictureSize
 }
 
-const FIXED_SIZES = ['1664*928', '1472*1104', '1328*1328', '1104*1472', '928*1664']
 const WIDE: PictureSize = { width: 1664, height: 928 }
 const SQUARE: PictureSize = { width: 2048, height: 2048 }
 
 const byArea = ({ width, height }: PictureSize): boolean => width * height >= 512 ** 2 && width * height <= 2048 ** 2
 const bySide = ({ width, height }: PictureSize): boolean =>
   Math.min(width, height) >= 512 && Math.max(width, height) <= 2048
-const byList = ({ width, height }: PictureSize): boolean => FIXED_SIZES.includes(`${width}*${height}`)
+const FIXED_SIZES = names('1664*928 1472*1104 1328*1328 1104*1472 928*1664')
+const byList = ({ width, height }: PictureSize): boolean => FIXED_SIZES.has(`${width}*${height}`)
 
 const NONE = { min: 0, max: 0 }
 const ANY = { min: 0, max: 3 }
@@ -171,126 +148,78 @@ const SOME = { min: 1, max: 3 }
 
 /** Rules by the longest matching prefix of the model's name, because dated ids follow the same rules. */
 const IMAGE_RULES: readonly (readonly [name: string, rules: DashScopeImageRules])[] = [
-  ['qwen-image-edit-plus', { images: SOME, maxAnswers: 6, takesSize: bySide, textDefault: undefined }],
-  ['qwen-image-edit-max', { images: SOME, maxAnswers: 6, takesSize: bySide, textDefault: undefined }],
-  ['qwen-image-edit', { images: SOME, maxAnswers: 1, takesSize: undefined, textDefault: undefined }],
+  ['qwen-image-edit-plus', { images: SOME, maxAnswers: 6, takesSize: bySide }],
+  ['qwen-image-edit-max', { images: SOME, maxAnswers: 6, takesSize: bySide }],
+  ['qwen-image-edit', { images: SOME, maxAnswers: 1 }],
   ['qwen-image-2.0', { images: ANY, maxAnswers: 6, takesSize: byArea, textDefault: SQUARE }],
   ['qwen-image-max', { images: NONE, maxAnswers: 1, takesSize: byArea, textDefault: WIDE }],
   ['qwen-image', { images: NONE, maxAnswers: 1, takesSize: byList, textDefault: WIDE }],
 ]
-
-/** Returns the rules of a model (DashScope, Qwen-Image text to image and image editing), or `undefined` for an unknown model. */
-export function imageRulesOf(model: string): DashScopeImageRules | undefined {
-  return IMAGE_RULES.find(([name]) => model.startsWith(name))?.[1]
-}
 
 /**
  * DashScope: `POST /api/v1/services/aigc/multimodal-generation/generation` for speech (Qwen-TTS; error texts: error codes page).
  * Images have the same path but messages in place of `input.text`. Each character is a tone of 60 ms and one event. Without
  * `X-DashScope-SSE`, the answer links to a file, which `SOUND_FILES` draws. Fault marks in the text are not spoken.
  */
-export const DASHSCOPE_SPEECH: SandboxOperation = {
-  vendor: 'dashscope',
+export const DASHSCOPE_SPEECH = nativeOperation({
   operation: 'speech',
-  errors: DASHSCOPE_NATIVE_ERRORS,
-  matches: ({ method, path, body }) => method === 'POST' && path === PATH && speaks(body),
-  promptText: (body) => asText(inputOf(body)['text']),
-  answer(call, context) {
-    checkBearer(call, DASHSCOPE_NATIVE_ERRORS)
-    if (isGiven(call.headers['x-dashscope-async'])) {
-      const message = 'Current user api does not support asynchronous calls.'
-      throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(403, message))
-    }
-    checkSpeech(call.body)
+  post: PATH,
+  when: ({ body }) => isSpeech(body),
+  prompt: ({ input }) => asText(asObject(input)['text']),
+  answer(call, context, { model, input }) {
+    const rules = checkedRules(call, SPEECH_RULES.get(asText(model)))
+    checkSpeech(asObject(input), rules)
     if (context.blocked) refuseNative('Input text data may contain inappropriate content.', 'DataInspectionFailed')
-    const text = withoutFaultMarks(asText(inputOf(call.body)['text']))
-    return call.headers['x-dashscope-sse'] === 'enable' ? streamed(call, context, text) : linked(call, context, text)
+    const text = withoutFaultMarks(asText(asObject(input)['text']))
+    const id = `audio_${context.id}`
+    const usage = context.usage({ characters: spokenCharacters(text) })
+    const expiresAt = Math.floor((context.nowMs + LINK_LIFE_MS) / 1000)
+    const file = { data: '', url: soundLink(call, text, context.nowMs), id, expires_at: expiresAt }
+    const output = { finish_reason: 'stop', audio: file }
+    if (call.headers['x-dashscope-sse'] !== 'enable')
+      return jsonReply(200, DASHSCOPE_HEADERS, { request_id: DASHSCOPE_REQUEST_ID, output, usage })
+    const events = Array.from(text, (character, index) => {
+      const audio = { data: drawCharacter(character).toString('base64'), id, expires_at: 0 }
+      return eventOf(index + 1, { output: { finish_reason: 'null', audio } })
+    })
+    const last = eventOf(events.length + 1, { output, usage })
+    return streamReply(DASHSCOPE_HEADERS, [...events, last], events[0] ?? last)
   },
+})
+
+function eventOf(id: number, data: object): string {
+  const json = JSON.stringify({ ...data, request_id: DASHSCOPE_REQUEST_ID })
+  return `id:${id}\nevent:result\n:HTTP_STATUS/200\ndata:${json}\n\n`
 }
 
-function checkSpeech(body: unknown): void {
-  const model = asText(asObject(body)['model'])
-  if (model === '') refuseNative('Required parameter "model" missing from request.', 'BadRequest.EmptyModel')
-  const rules = speechRulesOf(model)
-  if (rules === undefined) throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(404))
-  const { text, voice, instructions } = inputOf(body)
+function checkSpeech({ text, voice, instructions }: Fields, rules: DashScopeSpeechRules): void {
   if (!isGiven(voice)) refuseNative('Field required: input.voice')
   if (!rules.voices.includes(asText(voice))) refuseNative(`The requested voice '${asText(voice)}' is not supported.`)
   const length = spokenCharacters(asText(text))
-  if (length === 0 || length > MAX_SPOKEN_CHARACTERS) {
+  if (length === 0 || length > MAX_SPOKEN_CHARACTERS)
     refuseNative(`Range of input length should be [1, ${MAX_SPOKEN_CHARACTERS}]: input.text`)
-  }
   if (isGiven(instructions) && !rules.takesInstructions)
     refuseNative('instructions is not supported: input.instructions')
 }
 
-function streamed(call: SandboxCall, context: AnswerContext, text: string): SandboxReply {
-  const characters = spokenCharacters(text)
-  const sounds = Array.from(text, (character) => drawCharacter(character).toString('base64'))
-  const events = sounds.map((data, index) =>
-    eventOf(index + 1, { finish_reason: 'null', audio: { data, id: `audio_${context.id}`, expires_at: 0 } }),
-  )
-  const usage = context.usage({ characters })
-  const last = eventOf(sounds.length + 1, { finish_reason: 'stop', audio: fileOf(call, context, text) }, usage)
-  return streamReply(DASHSCOPE_HEADERS, [...events, last], events[0] ?? last)
-}
-
-function linked(call: SandboxCall, context: AnswerContext, text: string): SandboxReply {
-  return jsonReply(200, DASHSCOPE_HEADERS, {
-    request_id: DASHSCOPE_REQUEST_ID,
-    output: { finish_reason: 'stop', audio: fileOf(call, context, text) },
-    usage: context.usage({ characters: spokenCharacters(text) }),
-  })
-}
-
-function fileOf(call: SandboxCall, context: AnswerContext, text: string): object {
-  return {
-    data: '',
-    url: soundLink(call, text, context.nowMs),
-    id: `audio_${context.id}`,
-    expires_at: Math.floor((context.nowMs + LINK_LIFE_MS) / 1000),
-  }
-}
-
-function eventOf(id: number, output: object, usage?: object): string {
-  const data = { output, ...(usage === undefined ? {} : { usage }), request_id: DASHSCOPE_REQUEST_ID }
-  return `id:${id}\nevent:result\n:HTTP_STATUS/200\ndata:${JSON.stringify(data)}\n\n`
-}
-
-function inputOf(body: unknown): Readonly<Record<string, unknown>> {
-  return asObject(asObject(body)['input'])
-}
-
-const SHARED = ['Cherry', 'Serena', 'Ethan', 'Chelsie', 'Momo', 'Vivian', 'Moon', 'Maia', 'Kai', 'Nofish', 'Bella']
-
 /** Maximum characters of a text. An ideograph counts as two, the stricter of two readings of the vendor's page. */
-export const MAX_SPOKEN_CHARACTERS = 600
+const MAX_SPOKEN_CHARACTERS = 600
 
 /** Limits of a speech model. */
-export interface DashScopeSpeechRules {
+interface DashScopeSpeechRules {
   readonly voices: readonly string[]
   readonly takesInstructions: boolean
 }
 
+const SHARED = 'Cherry Serena Ethan Chelsie Momo Vivian Moon Maia Kai Nofish Bella'.split(' ')
+
+/** Rules by model (Model Studio, Qwen-TTS). */
 const SPEECH_RULES: ReadonlyMap<string, DashScopeSpeechRules> = new Map([
-  [
-    'qwen3-tts-flash',
-    {
-      voices: [...SHARED, 'Jennifer', 'Ryan', 'Katerina', 'Aiden'],
-      takesInstructions: false,
-    },
-  ],
+  ['qwen3-tts-flash', { voices: [...SHARED, 'Jennifer', 'Ryan', 'Katerina', 'Aiden'], takesInstructions: false }],
   ['qwen3-tts-instruct-flash', { voices: SHARED, takesInstructions: true }],
 ])
 
-/** Returns the rules of a model (Model Studio, Qwen-TTS), or `undefined` for an unknown model. */
-export function speechRulesOf(model: string): DashScopeSpeechRules | undefined {
-  return SPEECH_RULES.get(model)
-}
-
 /** Returns the number of characters that a text counts as. */
-export function spokenCharacters(text: string): number {
-  let count = 0
-  for (const character of text) count += /[\p{Script=Han}\p{Script=Hangul}]/u.test(character) ? 2 : 1
-  return count
+function spokenCharacters(text: string): number {
+  return Array.from(text).length + (text.match(/[\p{Script=Han}\p{Script=Hangul}]/gu)?.length ?? 0)
 }

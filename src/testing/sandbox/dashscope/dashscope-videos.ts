@@ -1,9 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { withoutFaultMarks } from '../fault.ts'
 import { videoLink } from '../files/stored-files.ts'
-import { asObject, asText } from '../request-fields.ts'
+import { asObject, asText, type Fields } from '../request-fields.ts'
 import {
   type AnswerContext,
-  checkBearer,
   credentialOf,
   jsonReply,
   RefusedCall,
@@ -11,19 +11,24 @@ import {
   type SandboxOperation,
   type SandboxReply,
 } from '../sandbox-operation.ts'
-import { DASHSCOPE_HEADERS, DASHSCOPE_NATIVE_ERRORS, DASHSCOPE_REQUEST_ID, refuseNative } from './dashscope-errors.ts'
 import {
+  DASHSCOPE_HEADERS,
+  DASHSCOPE_NATIVE_ERRORS,
+  DASHSCOPE_REQUEST_ID,
+  nativeOperation,
+  refuseNative,
+} from './dashscope-errors.ts'
+import {
+  type CheckedVideoRequest,
   checkedVideoRequest,
-  type VideoTask,
+  type VideoMarks,
   type VideoUsageShape,
   videoMarks,
-  videoTaskStatus,
-  videoTasks,
   withoutVideoMarks,
 } from './dashscope-videos-request.ts'
 
 /** Durations of tasks. */
-export interface VideoTimes {
+interface VideoTimes {
   /** Milliseconds until a task runs. */
   readonly pendingMs: number
   /** Milliseconds until a running task ends. */
@@ -31,7 +36,7 @@ export interface VideoTimes {
 }
 
 /** Video at DashScope, with the tasks of one sandbox. */
-export interface DashScopeVideos {
+interface DashScopeVideos {
   /** `videos` (submission), `video-task`, `video-cancel` and `video-list`. No two match the same call. */
   readonly operations: readonly SandboxOperation[]
   /** Maximum number of task queries by one key within a second, except those answered by a queued fault. */
@@ -40,96 +45,75 @@ export interface DashScopeVideos {
   resetCounts(): void
 }
 
-const SUBMIT_PATH = '/api/v1/services/aigc/video-generation/video-synthesis'
-const TASK_PATH = /^\/api\/v1\/tasks\/([^/]+)$/
-const CANCEL_PATH = /^\/api\/v1\/tasks\/([^/]+)\/cancel$/
-const LIST_PATH = /^\/api\/v1\/tasks\/?$/
-
-/** Calls of an account in a second, for each of query, cancel and list (DashScope, "Manage asynchronous tasks"). */
-const CALLS_PER_SECOND = 20
-
-const BASE = { vendor: 'dashscope', errors: DASHSCOPE_NATIVE_ERRORS }
-
 /**
  * Makes the stand-in of DashScope's video API (Wan 2.5 to 2.7): tasks that are submitted, queried, listed and cancelled, whose
  * result is a link to a video that `VIDEO_FILES` draws. Marks in the prompt steer a task, see `VideoMarks`.
  */
 export function dashscopeVideos(times: VideoTimes): DashScopeVideos {
-  const tasks = videoTasks()
-  const queries = callMeter(CALLS_PER_SECOND)
-  const cancels = callMeter(CALLS_PER_SECOND)
-  const lists = callMeter(CALLS_PER_SECOND)
+  const tasks = new VideoTasks()
+  const [queries, cancels, lists] = [new CallMeter(), new CallMeter(), new CallMeter()]
 
-  const submit: SandboxOperation = {
-    ...BASE,
+  const submit = nativeOperation({
     operation: 'videos',
-    matches: ({ method, path }) => method === 'POST' && path === SUBMIT_PATH,
-    promptText: promptOf,
-    answer(call, { nowMs, blocked }) {
-      checkBearer(call, DASHSCOPE_NATIVE_ERRORS)
+    post: '/api/v1/services/aigc/video-generation/video-synthesis',
+    prompt: promptOf,
+    json(call, { nowMs, blocked }, body) {
       if (call.headers['x-dashscope-async'] !== 'enable') {
         const message = 'current user api does not support synchronous calls'
         throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(403, message))
       }
-      const request = checkedVideoRequest(call.body, call.headers['x-dashscope-ossresourceresolve'] === 'enable')
+      const request = checkedVideoRequest(body, call.headers['x-dashscope-ossresourceresolve'] === 'enable')
       if (blocked) refuseNative('Input data may contain inappropriate content.', 'DataInspectionFailed')
-      const prompt = promptOf(call.body)
+      const prompt = promptOf(body)
       const marks = videoMarks(prompt)
-      const startMs = nowMs + (marks.pendingMs ?? times.pendingMs)
+      const startMs = nowMs + (marks.pending ?? times.pendingMs)
       const isStuck = marks.ending === 'stuck'
       const task = tasks.add({
         key: credentialOf(call),
         request,
         marks,
         prompt: withoutVideoMarks(withoutFaultMarks(prompt)).slice(0, request.rules.promptLimit),
-        isPromptExtended: asObject(asObject(call.body)['parameters'])['prompt_extend'] !== false,
+        isPromptExtended: asObject(body['parameters'])['prompt_extend'] !== false,
         submittedMs: nowMs,
         startMs,
-        endMs: isStuck ? Number.POSITIVE_INFINITY : startMs + (marks.runningMs ?? times.runningMs),
+        endMs: isStuck ? Number.POSITIVE_INFINITY : startMs + (marks.running ?? times.runningMs),
       })
-      return taskReply({ task_id: task.id, task_status: 'PENDING' })
+      return answered({ output: { task_id: task.id, task_status: 'PENDING' } })
     },
-  }
+  })
 
-  const query: SandboxOperation = {
-    ...BASE,
+  const query = nativeOperation({
     operation: 'video-task',
-    needsJson: false,
-    matches: ({ method, path }) => method === 'GET' && TASK_PATH.test(path),
-    promptText: () => '',
-    answer(call, context) {
-      checkCaller(call, queries, context.nowMs)
-      const id = idIn(call.path, TASK_PATH)
+    get: /^\/api\/v1\/tasks\/([^/]+)$/,
+    answer(call, context, _request, [id = '']) {
+      queries.count(call, context.nowMs)
       const task = tasks.find(id, credentialOf(call), context.nowMs)
-      return task === undefined ? unknownTaskReply(id) : videoTaskReply(task, call, context)
+      if (task !== undefined) return videoTaskReply(task, call, context)
+      const output = { task_id: id, task_status: 'UNKNOWN' }
+      return jsonReply(200, DASHSCOPE_HEADERS, answered({ output }))
     },
-  }
+  })
 
-  const cancel: SandboxOperation = {
-    ...BASE,
+  const cancel = nativeOperation({
     operation: 'video-cancel',
+    post: /^\/api\/v1\/tasks\/([^/]+)\/cancel$/,
     needsJson: false,
-    matches: ({ method, path }) => method === 'POST' && CANCEL_PATH.test(path),
-    promptText: () => '',
-    answer(call, { nowMs }) {
-      checkCaller(call, cancels, nowMs)
-      const isCanceled = tasks.cancel(idIn(call.path, CANCEL_PATH), credentialOf(call), nowMs)
+    json(call, { nowMs }, _request, [id = '']) {
+      cancels.count(call, nowMs)
+      const isCanceled = tasks.cancel(id, credentialOf(call), nowMs)
       if (!isCanceled) refuseNative('The operation is unsupported on the referee object.', 'UnsupportedOperation')
-      return jsonReply(200, DASHSCOPE_HEADERS, { request_id: DASHSCOPE_REQUEST_ID })
+      return answered({})
     },
-  }
+  })
 
-  const list: SandboxOperation = {
-    ...BASE,
+  const list = nativeOperation({
     operation: 'video-list',
-    needsJson: false,
-    matches: ({ method, path }) => method === 'GET' && LIST_PATH.test(path),
-    promptText: () => '',
-    answer(call, { nowMs }) {
-      checkCaller(call, lists, nowMs)
+    get: /^\/api\/v1\/tasks\/?$/,
+    json(call, { nowMs }) {
+      lists.count(call, nowMs)
       return videoTaskList(tasks.list(credentialOf(call), nowMs), call.query, nowMs)
     },
-  }
+  })
 
   return {
     operations: [submit, query, cancel, list],
@@ -142,74 +126,117 @@ export function dashscopeVideos(times: VideoTimes): DashScopeVideos {
   }
 }
 
-function checkCaller(call: SandboxCall, meter: CallMeter, nowMs: number): void {
-  checkBearer(call, DASHSCOPE_NATIVE_ERRORS)
-  if (!meter.take(credentialOf(call), nowMs)) throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(429))
+function promptOf({ input }: Fields): string {
+  return asText(asObject(input)['prompt'])
 }
 
-function promptOf(body: unknown): string {
-  return asText(asObject(asObject(body)['input'])['prompt'])
+function answered(members: Fields): Fields {
+  return { request_id: DASHSCOPE_REQUEST_ID, ...members }
 }
 
-function idIn(path: string, pattern: RegExp): string {
-  return pattern.exec(path)?.[1] ?? ''
+/** A submitted video. Its times and the clock determine its state. */
+interface VideoTask {
+  /** A UUID. */
+  readonly id: string
+  /** Key of the submitter. Each key is an account here, and others cannot see the task. */
+  readonly key: string
+  readonly request: CheckedVideoRequest
+  readonly marks: VideoMarks
+  /** Prompt without marks, truncated like the vendor does. */
+  readonly prompt: string
+  /** Whether the vendor rewrote the prompt. */
+  readonly isPromptExtended: boolean
+  /** Time of submission in Unix milliseconds, like all times here. */
+  readonly submittedMs: number
+  readonly startMs: number
+  /** Time of the end; Infinity if it never ends. */
+  readonly endMs: number
+  readonly canceledMs?: number
 }
 
-/** Calls of each key within a second. */
-export interface CallMeter {
-  /** Counts a call. False when the key has had its calls of this second. */
-  take(key: string, nowMs: number): boolean
-  /** Maximum number of calls by one key within one second, including rejected ones. */
-  readonly most: number
-  /** Clears all calls. */
-  clear(): void
+/** How long the vendor stores a task (DashScope, Wan API references, "task_id"). */
+const TASK_LIFE_MS = 24 * 60 * 60 * 1000
+/** The oldest tasks are deleted first. */
+const MAX_TASKS = 10_000
+
+/** The tasks of one sandbox, ordered by submission. */
+class VideoTasks {
+  readonly #tasks = new Map<string, VideoTask>()
+
+  /** Stores a task under a new id, so that equal submissions are different tasks. */
+  add(fields: Omit<VideoTask, 'id'>): VideoTask {
+    const task = { ...fields, id: randomUUID() }
+    this.#tasks.set(task.id, task)
+    for (const earlier of this.#tasks.values()) {
+      const isExpired = task.submittedMs - earlier.submittedMs >= TASK_LIFE_MS
+      if (!isExpired && this.#tasks.size <= MAX_TASKS) break
+      this.#tasks.delete(earlier.id)
+    }
+    return task
+  }
+
+  /** Returns the task if this key submitted it less than 24 hours ago. */
+  find(id: string, key: string, nowMs: number): VideoTask | undefined {
+    const task = this.#tasks.get(id)
+    return task?.key === key && nowMs - task.submittedMs < TASK_LIFE_MS ? task : undefined
+  }
+
+  /** Returns the tasks that {@link find} would find for the key, newest first. */
+  list(key: string, nowMs: number): VideoTask[] {
+    return [...this.#tasks.values()].filter(({ id }) => this.find(id, key, nowMs) !== undefined).reverse()
+  }
+
+  /** Cancels a pending task. Returns false for any other. */
+  cancel(id: string, key: string, nowMs: number): boolean {
+    const task = this.find(id, key, nowMs)
+    if (task === undefined || statusOf(task, nowMs) !== 'PENDING') return false
+    this.#tasks.set(id, { ...task, canceledMs: nowMs })
+    return true
+  }
+}
+
+/** Returns the state of a task at a time (DashScope, Wan API references, `task_status`). */
+function statusOf({ marks, canceledMs, startMs, endMs }: VideoTask, nowMs: number) {
+  if (marks.ending === 'unknown') return 'UNKNOWN'
+  if (canceledMs !== undefined) return 'CANCELED'
+  if (nowMs < startMs) return 'PENDING'
+  if (nowMs < endMs) return 'RUNNING'
+  return marks.ending === undefined ? 'SUCCEEDED' : 'FAILED'
 }
 
 const WINDOW_MS = 1000
+/** Calls of an account in a second, for each of query, cancel and list (DashScope, "Manage asynchronous tasks"). */
+const CALLS_PER_SECOND = 20
 // The least recently used keys are dropped first.
 const MAX_KEYS = 1000
 
-/** Calls in the same millisecond. */
-interface Moment {
-  readonly atMs: number
-  made: number
-  taken: number
-}
-
 /**
- * Creates a meter. A second is any 1,000 ms that end now, so no burst passes at the turn of a second. Rejected calls do not count
- * against the limit.
+ * Counts the calls of each key within a second. A second is any 1,000 ms that end now, so no burst passes at the turn of a second.
+ * Rejected calls do not count against the limit.
  */
-export function callMeter(callsPerSecond: number): CallMeter {
-  const moments = new Map<string, Moment[]>()
-  let most = 0
-  return {
-    take(key, nowMs) {
-      const recent = (moments.get(key) ?? []).filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
-      moments.delete(key)
-      moments.set(key, recent)
-      const [longestWaiting] = moments.keys()
-      if (moments.size > MAX_KEYS && longestWaiting !== undefined) moments.delete(longestWaiting)
+class CallMeter {
+  /** Maximum number of calls by one key within one second, including rejected ones. */
+  most = 0
+  readonly #calls = new Map<string, { readonly atMs: number; readonly isTaken: boolean }[]>()
 
-      const latest = recent.at(-1)
-      const moment = latest?.atMs === nowMs ? latest : { atMs: nowMs, made: 0, taken: 0 }
-      if (moment !== latest) recent.push(moment)
-      const mayCall = recent.reduce((sum, { taken }) => sum + taken, 0) < callsPerSecond
-      moment.made++
-      if (mayCall) moment.taken++
-      most = Math.max(
-        most,
-        recent.reduce((sum, { made }) => sum + made, 0),
-      )
-      return mayCall
-    },
-    get most() {
-      return most
-    },
-    clear() {
-      moments.clear()
-      most = 0
-    },
+  /** Counts a call, and rejects it if the key has had its calls of this second. */
+  count(call: SandboxCall, nowMs: number): void {
+    const key = credentialOf(call)
+    const recent = (this.#calls.get(key) ?? []).filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
+    const isTaken = recent.filter((made) => made.isTaken).length < CALLS_PER_SECOND
+    recent.push({ atMs: nowMs, isTaken })
+    this.#calls.delete(key)
+    this.#calls.set(key, recent)
+    const [longestWaiting] = this.#calls.keys()
+    if (this.#calls.size > MAX_KEYS && longestWaiting !== undefined) this.#calls.delete(longestWaiting)
+    this.most = Math.max(this.most, recent.length)
+    if (!isTaken) throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(429))
+  }
+
+  /** Clears all calls. */
+  clear(): void {
+    this.#calls.clear()
+    this.most = 0
   }
 }
 
@@ -222,27 +249,21 @@ const OLDER_SHAPES: readonly VideoUsageShape[] = ['video-duration', 'video-ratio
 /** Returns the vendor's answer to a poll (DashScope, Wan API references, "Query the task"). */
 function videoTaskReply(task: VideoTask, call: SandboxCall, context: AnswerContext): SandboxReply {
   const shape = shapeOf(task)
-  const isDone = videoTaskStatus(task, context.nowMs) === 'SUCCEEDED'
+  const isDone = statusOf(task, context.nowMs) === 'SUCCEEDED'
   const usage = isDone && shape !== 'none' ? context.usage(usageOf(task, shape)) : undefined
-  const reply = taskReply(outputOf(task, call, context.nowMs), usage)
-  return shape === 'float' ? { ...reply, pieces: reply.pieces.map(withPoints) } : reply
-}
-
-/** Returns the vendor's answer about an unknown or expired task. */
-function unknownTaskReply(id: string): SandboxReply {
-  return taskReply({ task_id: id, task_status: 'UNKNOWN' })
-}
-
-/** Returns a 200 of the native API with an `output`. */
-function taskReply(output: object, usage?: object): SandboxReply {
-  return jsonReply(200, DASHSCOPE_HEADERS, { request_id: DASHSCOPE_REQUEST_ID, output, usage })
+  const output = outputOf(task, call, context.nowMs)
+  const reply = jsonReply(200, DASHSCOPE_HEADERS, answered({ output, usage }))
+  // Whole seconds as `10.0`, which JSON.stringify never writes.
+  const withPoints = String(reply.pieces[0]).replace(/("(?:\w+_)?duration":\d+)(?=[,}])/g, '$1.0')
+  return shape === 'float' ? { ...reply, pieces: [withPoints] } : reply
 }
 
 function outputOf(task: VideoTask, call: SandboxCall, nowMs: number): object {
-  const status = videoTaskStatus(task, nowMs)
+  const status = statusOf(task, nowMs)
   const head = { task_id: task.id, task_status: status }
   const submitted = { submit_time: chinaTime(task.submittedMs) }
   const started = { ...submitted, scheduled_time: chinaTime(task.startMs) }
+  const isLegacy = task.request.rules.protocol === 'legacy'
   switch (status) {
     case 'UNKNOWN':
       return head
@@ -253,83 +274,68 @@ function outputOf(task: VideoTask, call: SandboxCall, nowMs: number): object {
     case 'CANCELED':
       return { ...head, ...submitted, end_time: chinaTime(task.canceledMs ?? nowMs) }
     case 'FAILED':
-      return { ...head, ...failureOf(task), ...(isLegacy(task) ? metrics(0) : {}) }
+      return { ...head, ...failureOf(task), ...(isLegacy ? metrics(0) : {}) }
     case 'SUCCEEDED': {
       const { width, height } = task.request.size
       const durationMs = Math.round(secondsOf(task) * 1000)
       const link = videoLink(call, { seed: task.id, width, height, durationMs }, task.endMs)
       if (OLDER_SHAPES.includes(shapeOf(task))) return { ...head, video_url: link, ...metrics(1) }
-      const isRewritten = isLegacy(task) && task.isPromptExtended
+      const rewritten = { actual_prompt: `${task.prompt}, in steady light and fine detail` }
       return {
         ...head,
         ...started,
         end_time: chinaTime(task.endMs),
         orig_prompt: task.prompt,
         video_url: link,
-        ...(isRewritten ? { actual_prompt: `${task.prompt}, in steady light and fine detail` } : {}),
+        ...(isLegacy && task.isPromptExtended ? rewritten : {}),
       }
     }
   }
 }
 
 /** The vendor may detect a missing field only while the task runs. */
-function failureOf(task: VideoTask): object {
-  if (task.marks.ending === 'missing-field') {
-    const legacyField = task.request.rules.kind === 'r2v' ? 'reference_urls' : 'img_url'
-    return { code: 'InvalidParameter', message: `Field required: input.${isLegacy(task) ? legacyField : 'media'}` }
-  }
-  return { code: 'DataInspectionFailed', message: 'Input data may contain inappropriate content.' }
+function failureOf({ marks, request: { rules } }: VideoTask): object {
+  if (marks.ending !== 'missing-field')
+    return { code: 'DataInspectionFailed', message: 'Input data may contain inappropriate content.' }
+  const field = rules.protocol === 'new' ? 'media' : rules.kind === 'r2v' ? 'reference_urls' : 'img_url'
+  return { code: 'InvalidParameter', message: `Field required: input.${field}` }
 }
 
 function usageOf(task: VideoTask, shape: VideoUsageShape): object {
   const { width, height, tier, ratio } = task.request.size
   const rendered = secondsOf(task)
-  const given = task.marks.inputSeconds
-  const seconds = { duration: rendered + given, input_video_duration: given, output_video_duration: rendered }
+  const given = task.marks.input ?? 0
+  const total = rendered + given
+  const seconds = { duration: total, input_video_duration: given, output_video_duration: rendered }
   const count = { video_count: 1 }
+  const pixels = `${width}*${height}`
   switch (shape) {
     case 'size':
     case 'size-x':
-      return { ...seconds, size: `${width}${shape === 'size' ? '*' : 'x'}${height}`, ...count, SR: tier }
+      return { ...seconds, size: shape === 'size' ? pixels : pixels.replace('*', 'x'), ...count, SR: tier }
     case 'video-duration':
-      return { ...count, video_duration: rendered + given }
+      return { ...count, video_duration: total }
     case 'video-ratio':
-      return { ...count, video_duration: rendered + given, video_ratio: `${width}*${height}` }
-    case 'absurd':
-      return {
-        duration: 2 ** 31,
-        input_video_duration: -1.5,
-        output_video_duration: '12',
-        video_count: 0,
-        SR: 'NaN',
-        ratio: '0:0',
-      }
+      return { ...count, video_duration: total, video_ratio: pixels }
+    case 'absurd': {
+      const durations = { duration: 2 ** 31, input_video_duration: -1.5, output_video_duration: '12' }
+      return { ...durations, video_count: 0, SR: 'NaN', ratio: '0:0' }
+    }
     case 'negative':
       return { duration: -1, input_video_duration: -1, output_video_duration: -1, ...count, SR: tier, ratio }
     default: {
-      const isPicture = task.request.rules.kind === 'i2v'
-      return {
-        ...seconds,
-        ...count,
-        SR: shape === 'sr-text' ? String(tier) : tier,
-        ...(isPicture ? {} : { ratio }),
-      }
+      const written = { ...seconds, ...count, SR: shape === 'sr-text' ? String(tier) : tier }
+      return task.request.rules.kind === 'i2v' ? written : { ...written, ratio }
     }
   }
 }
 
-function shapeOf({ marks, request }: VideoTask): VideoUsageShape {
-  if (marks.usage !== undefined) return marks.usage
-  if (request.rules.protocol === 'new') return 'ratio'
-  return request.rules.takesShots ? 'size' : 'video-duration'
+function shapeOf({ marks, request: { rules } }: VideoTask): VideoUsageShape {
+  return marks.usage ?? (rules.protocol === 'new' ? 'ratio' : rules.takesShots ? 'size' : 'video-duration')
 }
 
 function secondsOf({ marks, request }: VideoTask): number {
   return marks.seconds ?? request.seconds
-}
-
-function isLegacy({ request }: VideoTask): boolean {
-  return request.rules.protocol === 'legacy'
 }
 
 function metrics(succeeded: number): object {
@@ -341,11 +347,6 @@ function chinaTime(timeMs: number): string {
   return new Date(timeMs + CHINA_OFFSET_MS).toISOString().slice(0, 23).replace('T', ' ')
 }
 
-/** Writes whole seconds as `10.0`, which JSON.stringify never does. */
-function withPoints(piece: string | Uint8Array): string | Uint8Array {
-  return typeof piece === 'string' ? piece.replace(/("(?:\w+_)?duration":\d+)(?=[,}])/g, '$1.0') : piece
-}
-
 const DEFAULT_PAGE_SIZE = 10
 /** Limit of the stand-in, because the vendor documents none. */
 const MAX_PAGE_SIZE = 100
@@ -354,35 +355,31 @@ const MAX_PAGE_SIZE = 100
  * Returns one page of a key's tasks, newest first (DashScope, "Query asynchronous tasks in batches"). Reads `task_id`, `status`,
  * `model_name`, `page_no` (default 1) and `page_size` (default 10), and ignores other query fields. Times are Unix milliseconds
  * here.
- * @throws RefusedCall if the page is not an integer above 0.
  */
-function videoTaskList(tasks: readonly VideoTask[], query: string, nowMs: number): SandboxReply {
+function videoTaskList(tasks: readonly VideoTask[], query: string, nowMs: number): object {
   const wanted = new URLSearchParams(query)
   const pageNumber = wholeNumber(wanted, 'page_no', 1, Number.MAX_SAFE_INTEGER)
   const pageSize = wholeNumber(wanted, 'page_size', DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
   const fits = (name: string, value: string): boolean => [null, '', value].includes(wanted.get(name))
-  const found = tasks.filter(
-    (task) =>
-      fits('task_id', task.id) &&
-      fits('model_name', task.request.model) &&
-      fits('status', videoTaskStatus(task, nowMs)),
-  )
+  const found = tasks
+    .map((task) => listed(task, nowMs))
+    .filter((row) => fits('task_id', row.task_id) && fits('model_name', row.model_name) && fits('status', row.status))
   const start = (pageNumber - 1) * pageSize
-  return jsonReply(200, DASHSCOPE_HEADERS, {
+  return {
     request_id: DASHSCOPE_REQUEST_ID,
     total: found.length,
     total_page: Math.ceil(found.length / pageSize),
     page_no: pageNumber,
     page_size: pageSize,
-    data: found.slice(start, start + pageSize).map((task) => listed(task, nowMs)),
-  })
+    data: found.slice(start, start + pageSize),
+  }
 }
 
-function listed(task: VideoTask, nowMs: number): object {
+function listed(task: VideoTask, nowMs: number) {
   const endMs = task.canceledMs ?? task.endMs
   return {
     task_id: task.id,
-    status: videoTaskStatus(task, nowMs),
+    status: statusOf(task, nowMs),
     model_name: task.request.model,
     gmt_create: task.submittedMs,
     ...(task.canceledMs === undefined && nowMs >= task.startMs ? { start_time: task.startMs } : {}),

@@ -6,6 +6,7 @@ import {
   asText,
   checkFields,
   type FieldRule,
+  type Fields,
   inRange,
   isGiven,
   names,
@@ -242,7 +243,7 @@ export function checkGeminiConfig(request: unknown, model: string): void {
     if ((asNumber(field(config, name)) ?? 0) !== 0) refuseGemini(`Penalty is not enabled for this model: ${model}`)
   }
   const given = Object.fromEntries(CONFIG_RULES.map((row) => [row.field, field(config, row.field)]))
-  checkFields(given, CONFIG_RULES, refuseGemini)
+  checkFields(given, CONFIG_RULES, (text) => refuseGemini(text))
   checkThinking(field(config, 'thinkingConfig'), model)
   checkResponseSchema(config)
   const offersFunctions = asList(field(request, 'tools')).some((tool) => isGiven(field(tool, 'functionDeclarations')))
@@ -327,8 +328,6 @@ function checkResponseSchema(config: unknown): void {
   if (isGiven(schema)) checkGeminiSchema(asObject(schema), 'generation_config.response_schema')
 }
 
-type Json = Readonly<Record<string, unknown>>
-
 // Google's `Schema`: a part of OpenAPI 3.0. JSON Schema's other keywords are unknown names.
 const KEYWORDS = names(`
   type format title description nullable enum maxItems minItems properties required minProperties maxProperties
@@ -337,7 +336,7 @@ const KEYWORDS = names(`
 const TYPES = ['STRING', 'NUMBER', 'INTEGER', 'BOOLEAN', 'ARRAY', 'OBJECT', 'NULL']
 
 /** Rejects a schema outside of Google's subset of OpenAPI. `place` is the path for the error text. */
-export function checkGeminiSchema(schema: Json, place: string): void {
+export function checkGeminiSchema(schema: Fields, place: string): void {
   checkKnownFields(schema, KEYWORDS, place)
   const { type } = schema
   if (Array.isArray(type)) {

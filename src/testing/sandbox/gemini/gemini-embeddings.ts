@@ -1,92 +1,56 @@
 import { Buffer } from 'node:buffer'
 import { countTokens } from '../model/chat-turn.ts'
-import { heardRecording, unitVector } from '../model/embedding.ts'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
-import { type AnswerContext, jsonReply, type SandboxCall, type SandboxOperation } from '../sandbox-operation.ts'
+import { transcribeFixture, unitVector } from '../model/embedding.ts'
+import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
 import { checkGeminiConfig, checkGeminiContents, partsOf } from './gemini-contents.ts'
-import {
-  checkGeminiKey,
-  checkKnownFields,
-  field,
-  GEMINI_ERRORS,
-  GEMINI_HEADERS,
-  modelMethod,
-  refuseGemini,
-} from './gemini-errors.ts'
+import { checkKnownFields, field, geminiOperation, methodPath, refuseGemini } from './gemini-errors.ts'
 
-const METHODS = ['batchEmbedContents', 'embedContent']
-const FIELDS = new Set(['model', 'content', 'taskType', 'title', 'outputDimensionality'])
+const FIELDS = names('model content taskType title outputDimensionality')
 const MAX_REQUESTS = 100
 const NATIVE_DIMENSIONS = 3072
-const LEAST_DIMENSIONS = 128
+const MIN_DIMENSIONS = 128
 
 /**
  * Gemini: `POST /v1beta/models/{model}:batchEmbedContents` (at most 100 requests) and `:embedContent`. All parts of one
  * content make one vector. `gemini-embedding-001` brings only full-size vectors to length 1.
  */
-export const GEMINI_EMBEDDINGS: SandboxOperation = {
-  vendor: 'gemini',
+export const GEMINI_EMBEDDINGS = geminiOperation({
   operation: 'embeddings',
-  errors: GEMINI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && METHODS.includes(modelMethod(path)?.method ?? ''),
-  promptText: (body) => [body, ...asList(asObject(body)['requests'])].map(textOf).join('\n'),
-  answer(call, context) {
-    checkGeminiKey(call)
-    const { model = '', method } = modelMethod(call.path) ?? {}
-    return method === 'embedContent' ? single(call, model, context) : batch(call, model, context)
-  },
-}
-
-function single(call: SandboxCall, model: string, context: AnswerContext) {
-  const request = asObject(call.body)
-  checkRequest(request, model, 'EmbedContentRequest')
-  return jsonReply(
-    200,
-    GEMINI_HEADERS,
-    { embedding: embedding(request, model), usageMetadata: usage([request], context) },
-    2,
-  )
-}
-
-function batch(call: SandboxCall, model: string, context: AnswerContext) {
-  const requests = asList(asObject(call.body)['requests']).map(asObject)
-  if (requests.length === 0) refuseGemini('* BatchEmbedContentsRequest.requests: requests must not be empty')
-  if (requests.length > MAX_REQUESTS) {
-    refuseGemini(`* BatchEmbedContentsRequest.requests: at most ${MAX_REQUESTS} requests can be in one batch`)
-  }
-  requests.forEach((request, position) => {
-    const place = `BatchEmbedContentsRequest.requests[${position}]`
-    checkRequest(request, model, place)
-    if (asText(request['model']) !== `models/${model}`) {
-      refuseGemini(`* ${place}.model: unexpected model name format or a model other than models/${model}`)
+  post: methodPath('batchEmbedContents|embedContent'),
+  prompt: (request) => [request, ...asList(request['requests'])].map(textOf).join('\n'),
+  json(_call, context, request, [id = '', method]) {
+    const model = decodeURIComponent(id)
+    const isSingle = method === 'embedContent'
+    const requests = isSingle ? [request] : asList(request['requests']).map(asObject)
+    if (requests.length === 0) refuseGemini('* BatchEmbedContentsRequest.requests: requests must not be empty')
+    if (requests.length > MAX_REQUESTS)
+      refuseGemini(`* BatchEmbedContentsRequest.requests: at most ${MAX_REQUESTS} requests can be in one batch`)
+    for (const [position, one] of requests.entries()) {
+      const place = isSingle ? 'EmbedContentRequest' : `BatchEmbedContentsRequest.requests[${position}]`
+      checkRequest(one, model, place)
+      if (!isSingle && asText(one['model']) !== `models/${model}`)
+        refuseGemini(`* ${place}.model: unexpected model name format or a model other than models/${model}`)
     }
-  })
-  const embeddings = requests.map((request) => embedding(request, model))
-  return jsonReply(200, GEMINI_HEADERS, { embeddings, usageMetadata: usage(requests, context) }, 2)
-}
+    const embeddings = requests.map((one) => {
+      const dimensions = asNumber(field(one, 'outputDimensionality')) ?? NATIVE_DIMENSIONS
+      return { values: unitVector(textOf(one), dimensions, NATIVE_DIMENSIONS, model !== 'gemini-embedding-001') }
+    })
+    const tokens = requests.reduce((sum, one) => sum + countTokens([textOf(one)]), 0)
+    const promptTokenDetails = [{ modality: 'TEXT', tokenCount: tokens }]
+    const usageMetadata = context.usage({ promptTokenCount: tokens, promptTokenDetails })
+    return isSingle ? { embedding: embeddings[0], usageMetadata } : { embeddings, usageMetadata }
+  },
+})
 
-function checkRequest(request: Readonly<Record<string, unknown>>, model: string, place: string): void {
+function checkRequest(request: Fields, model: string, place: string): void {
   checkKnownFields(request, FIELDS, place)
   if (textOf(request) === '') refuseGemini(`* ${place}.content: content is empty`)
   const dimensions = field(request, 'outputDimensionality')
-  if (!isGiven(dimensions)) return
-  const value = asNumber(dimensions) ?? 0
-  if (!Number.isInteger(value) || value < LEAST_DIMENSIONS || value > NATIVE_DIMENSIONS) {
-    refuseGemini(
-      `* ${place}.output_dimensionality: must be between ${LEAST_DIMENSIONS} and ${NATIVE_DIMENSIONS} for ${model}`,
-    )
+  const isValid = Number.isInteger(dimensions) && Number(dimensions) >= MIN_DIMENSIONS
+  if (isGiven(dimensions) && !(isValid && Number(dimensions) <= NATIVE_DIMENSIONS)) {
+    const range = `must be between ${MIN_DIMENSIONS} and ${NATIVE_DIMENSIONS}`
+    refuseGemini(`* ${place}.output_dimensionality: ${range} for ${model}`)
   }
-}
-
-function embedding(request: unknown, model: string): Record<string, unknown> {
-  const dimensions = asNumber(field(request, 'outputDimensionality')) ?? NATIVE_DIMENSIONS
-  const isNormalised = model !== 'gemini-embedding-001'
-  return { values: unitVector(textOf(request), dimensions, NATIVE_DIMENSIONS, isNormalised) }
-}
-
-function usage(requests: readonly unknown[], context: AnswerContext): unknown {
-  const tokens = requests.reduce<number>((sum, request) => sum + countTokens([textOf(request)]), 0)
-  return context.usage({ promptTokenCount: tokens, promptTokenDetails: [{ modality: 'TEXT', tokenCount: tokens }] })
 }
 
 function textOf(request: unknown): string {
@@ -98,23 +62,19 @@ function textOf(request: unknown): string {
 const TOKENS_PER_SECOND = 32
 
 /** Gemini: `generateContent` with a recording and the instruction to transcribe it; 32 tokens per second. */
-export const GEMINI_TRANSCRIPTIONS: SandboxOperation = {
-  vendor: 'gemini',
+export const GEMINI_TRANSCRIPTIONS = geminiOperation({
   operation: 'transcriptions',
-  errors: GEMINI_ERRORS,
-  matches: ({ method, path, body }) =>
-    method === 'POST' && modelMethod(path)?.method === 'generateContent' && asksForTranscript(body),
-  promptText: instructionOf,
-  answer(call, context) {
-    checkGeminiKey(call)
-    const { model = '' } = modelMethod(call.path) ?? {}
-    const request = asObject(call.body)
+  post: methodPath('generateContent'),
+  when: ({ body }) => asksForTranscript(body),
+  prompt: instructionOf,
+  json(_call, context, request, [id = '']) {
+    const model = decodeURIComponent(id)
     checkGeminiConfig(request, model)
     checkGeminiContents(request, model)
-    const heard = heardRecording(Buffer.from(soundOf(call.body) ?? '', 'base64'), context.script)
+    const heard = transcribeFixture(Buffer.from(soundOf(request) ?? '', 'base64'), context.script)
     if (heard === undefined) return refuseGemini('Request contains an invalid argument.')
     const audio = Math.ceil(heard.seconds * TOKENS_PER_SECOND)
-    const text = Math.ceil(instructionOf(call.body).length / 4)
+    const text = Math.ceil(instructionOf(request).length / 4)
     const usage = {
       promptTokenCount: audio + text,
       candidatesTokenCount: heard.tokens,
@@ -124,15 +84,14 @@ export const GEMINI_TRANSCRIPTIONS: SandboxOperation = {
         { modality: 'AUDIO', tokenCount: audio },
       ],
     }
-    const answer = {
+    return {
       candidates: [{ content: { parts: [{ text: heard.text }], role: 'model' }, finishReason: 'STOP', index: 0 }],
       usageMetadata: context.usage(usage),
       modelVersion: model,
       responseId: context.id,
     }
-    return jsonReply(200, GEMINI_HEADERS, answer, 2)
   },
-}
+})
 
 /** Whether a request is a chat about a recording to transcribe. */
 export function asksForTranscript(body: unknown): boolean {

@@ -1,5 +1,12 @@
-import { asObject } from '../request-fields.ts'
-import { jsonReply, RefusedCall, type SandboxCall, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
+import { asObject, type Fields } from '../request-fields.ts'
+import {
+  jsonReply,
+  type Refuse,
+  refusals,
+  type SandboxReply,
+  vendorErrors,
+  vendorOperations,
+} from '../sandbox-operation.ts'
 
 /** Headers of every answer. Gemini sends no `retry-after` and no rate-limit headers. */
 export const GEMINI_HEADERS: readonly string[] = [
@@ -13,71 +20,77 @@ export const GEMINI_HEADERS: readonly string[] = [
   'h3=":443"; ma=2592000',
 ]
 
-const USUAL: Readonly<Record<number, readonly [status: string, message: string]>> = {
-  400: ['INVALID_ARGUMENT', 'Request contains an invalid argument.'],
-  401: ['UNAUTHENTICATED', 'Request had invalid authentication credentials.'],
-  403: ['PERMISSION_DENIED', 'The caller does not have permission'],
-  404: ['NOT_FOUND', 'The model is not found for API version v1beta, or is not supported for generateContent.'],
-  409: ['ABORTED', 'The operation was aborted.'],
-  429: ['RESOURCE_EXHAUSTED', 'Resource has been exhausted (e.g. check quota).'],
-  499: ['CANCELLED', 'The operation was cancelled.'],
-  500: ['INTERNAL', 'An internal error has occurred. Please retry.'],
-  501: ['UNIMPLEMENTED', 'Operation is not implemented.'],
-  503: ['UNAVAILABLE', 'The model is overloaded. Please try again later.'],
-  504: ['DEADLINE_EXCEEDED', 'Deadline expired before operation could complete.'],
-}
-
 const RPC = 'type.googleapis.com/google.rpc'
+const OVERLOADED = 'The model is overloaded. Please try again later.'
 
 /** Google's errors. A wait is in `RetryInfo`, never in a header. */
-export const GEMINI_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    const [name, text] =
-      USUAL[status] ?? (status >= 500 ? ['UNKNOWN', 'Unknown error.'] : ['FAILED_PRECONDITION', 'Failed precondition.'])
-    const wait =
-      retryAfterSeconds === undefined ? [] : [{ '@type': `${RPC}.RetryInfo`, retryDelay: `${retryAfterSeconds}s` }]
-    return googleError(status, name, message ?? text, wait)
+export const GEMINI_ERRORS = vendorErrors(
+  {
+    400: ['Request contains an invalid argument.', 'INVALID_ARGUMENT'],
+    401: ['Request had invalid authentication credentials.', 'UNAUTHENTICATED'],
+    403: ['The caller does not have permission', 'PERMISSION_DENIED'],
+    404: ['The model is not found for API version v1beta, or is not supported for generateContent.', 'NOT_FOUND'],
+    409: ['The operation was aborted.', 'ABORTED'],
+    429: ['Resource has been exhausted (e.g. check quota).', 'RESOURCE_EXHAUSTED'],
+    499: ['The operation was cancelled.', 'CANCELLED'],
+    500: ['An internal error has occurred. Please retry.', 'INTERNAL'],
+    501: ['Operation is not implemented.', 'UNIMPLEMENTED'],
+    503: [OVERLOADED, 'UNAVAILABLE'],
+    504: ['Deadline expired before operation could complete.', 'DEADLINE_EXCEEDED'],
+    '4xx': ['Failed precondition.', 'FAILED_PRECONDITION'],
+    '5xx': ['Unknown error.', 'UNKNOWN'],
   },
-  quota() {
-    const violation = {
-      quotaMetric: 'generativelanguage.googleapis.com/generate_content_free_tier_requests',
-      quotaId: 'GenerateRequestsPerDayPerProjectPerModel-FreeTier',
-      quotaValue: '0',
-    }
-    const details = [{ '@type': `${RPC}.QuotaFailure`, violations: [violation] }]
-    const message = 'You exceeded your current quota, please check your plan and billing details.'
-    return googleError(429, 'RESOURCE_EXHAUSTED', message, details)
+  (status, message, [name], waitSeconds) => {
+    const wait = { '@type': `${RPC}.RetryInfo`, retryDelay: `${waitSeconds}s` }
+    return googleError(status, name ?? '', message, waitSeconds === undefined ? [] : [wait])
   },
-  badKey() {
-    const info = { '@type': `${RPC}.ErrorInfo`, reason: 'API_KEY_INVALID', domain: 'googleapis.com' }
-    return googleError(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.', [info])
+  {
+    waitsInBody: true,
+    quota() {
+      const violation = {
+        quotaMetric: 'generativelanguage.googleapis.com/generate_content_free_tier_requests',
+        quotaId: 'GenerateRequestsPerDayPerProjectPerModel-FreeTier',
+        quotaValue: '0',
+      }
+      const details = [{ '@type': `${RPC}.QuotaFailure`, violations: [violation] }]
+      const message = 'You exceeded your current quota, please check your plan and billing details.'
+      return googleError(429, 'RESOURCE_EXHAUSTED', message, details)
+    },
+    badKey() {
+      const info = { '@type': `${RPC}.ErrorInfo`, reason: 'API_KEY_INVALID', domain: 'googleapis.com' }
+      return googleError(400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.', [info])
+    },
+    streamEvent: () => googleEvent({ error: { code: 503, message: OVERLOADED, status: 'UNAVAILABLE' } }),
   },
-  streamEvent() {
-    const error = { code: 503, message: 'The model is overloaded. Please try again later.', status: 'UNAVAILABLE' }
-    return `data: ${JSON.stringify({ error })}\r\n\r\n`
-  },
-}
+)
 
-/** Rejects a request with 400 INVALID_ARGUMENT. */
-export function refuseGemini(message: string): never {
-  throw new RefusedCall(GEMINI_ERRORS.status(400, message))
-}
-
-/** Rejects a call without a key. Any key is accepted. */
-export function checkGeminiKey(call: SandboxCall): void {
-  const key = call.headers['x-goog-api-key'] ?? new URLSearchParams(call.query).get('key') ?? ''
-  if (key.trim() !== '') return
-  const message =
-    "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."
-  throw new RefusedCall(GEMINI_ERRORS.status(403, message))
-}
-
-function googleError(code: number, status: string, message: string, details: readonly object[]): SandboxReply {
+/** Returns an error of any code and status. */
+export function googleError(code: number, status: string, message: string, details: readonly object[]): SandboxReply {
   const error = { code, message, status, ...(details.length > 0 ? { details } : {}) }
   return jsonReply(code, GEMINI_HEADERS, { error }, 2)
 }
 
-type Json = Readonly<Record<string, unknown>>
+/** Returns an event of a stream. Google's lines end with CR LF. */
+export function googleEvent(value: unknown): string {
+  return `data: ${JSON.stringify(value)}\r\n\r\n`
+}
+
+/** Rejects a request with INVALID_ARGUMENT, unless another status is given. */
+export const refuseGemini: Refuse = refusals(GEMINI_ERRORS)
+
+/** Makes operations of Gemini's API. Any key is accepted. */
+export const geminiOperation = vendorOperations({
+  vendor: 'gemini',
+  errors: GEMINI_ERRORS,
+  headers: GEMINI_HEADERS,
+  indent: 2,
+  access(call) {
+    const key = call.headers['x-goog-api-key'] ?? new URLSearchParams(call.query).get('key') ?? ''
+    const message =
+      "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."
+    if (key.trim() === '') refuseGemini(message, 403)
+  },
+})
 
 /** Returns a member by its name in camel case. The vendor also accepts snake case. */
 export function field(value: unknown, name: string): unknown {
@@ -86,7 +99,7 @@ export function field(value: unknown, name: string): unknown {
 }
 
 /** Rejects unknown members, like the vendor's JSON reader. */
-export function checkKnownFields(object: Json, known: ReadonlySet<string>, place: string): void {
+export function checkKnownFields(object: Fields, known: ReadonlySet<string>, place: string): void {
   for (const name of Object.keys(object)) {
     const camelName = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
     if (known.has(camelName)) continue
@@ -95,10 +108,9 @@ export function checkKnownFields(object: Json, known: ReadonlySet<string>, place
   }
 }
 
-/** Returns the model and the method of a path: `/v1beta/models/{model}:{method}`. */
-export function modelMethod(path: string): { model: string; method: string } | undefined {
-  const match = /^\/v1(?:beta)?\/models\/([^/:]+):(\w+)$/.exec(path)
-  return match === null ? undefined : { model: decodeURIComponent(match[1] ?? ''), method: match[2] ?? '' }
+/** Returns a pattern for the paths of methods: `/v1beta/models/{model}:{method}`. Its groups are the model, encoded, and the method. */
+export function methodPath(methods: string): RegExp {
+  return new RegExp(`^/v1(?:beta)?/models/([^/:]+):(${methods})$`)
 }
 
 /** Ids without a generation that name models of the third one or later. */

@@ -1,98 +1,63 @@
 import { type ChatTurn, chatTurn, countTokens } from '../model/chat-turn.ts'
-import { asObject, isGiven } from '../request-fields.ts'
-import {
-  type AnswerContext,
-  jsonReply,
-  type SandboxCall,
-  type SandboxOperation,
-  type SandboxReply,
-  streamReply,
-} from '../sandbox-operation.ts'
+import { asObject, type Fields, isGiven } from '../request-fields.ts'
+import { type AnswerContext, fileReply, jsonReply, streamReply } from '../sandbox-operation.ts'
 import { checkGeminiConfig, checkGeminiContents, readContentsPrompt, thoughtSignature } from './gemini-contents.ts'
-import { checkGeminiKey, field, GEMINI_ERRORS, GEMINI_HEADERS, modelMethod, signsThoughts } from './gemini-errors.ts'
+import { field, GEMINI_HEADERS, geminiOperation, googleEvent, methodPath, signsThoughts } from './gemini-errors.ts'
 import { asksForPicture, generatedImage } from './gemini-pictures.ts'
 
-const METHODS = ['generateContent', 'streamGenerateContent']
-
 /** Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, the latter with `alt=sse` or without. */
-export const GEMINI_GENERATE: SandboxOperation = {
-  vendor: 'gemini',
+export const GEMINI_GENERATE = geminiOperation({
   operation: 'chat',
-  errors: GEMINI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && METHODS.includes(modelMethod(path)?.method ?? ''),
-  promptText: (body) => readContentsPrompt(body).lastUserText,
-  answer(call, context) {
-    const { model = '', method } = modelMethod(call.path) ?? {}
-    checkGeminiKey(call)
-    const request = asObject(call.body)
+  post: methodPath('generateContent|streamGenerateContent'),
+  prompt: (request) => readContentsPrompt(request).lastUserText,
+  answer(call, context, request, [id = '', method]) {
+    const model = decodeURIComponent(id)
     checkGeminiConfig(request, model)
     checkGeminiContents(request, model)
-    if (asksForPicture(request)) return pictureReply(call, generatedImage(call, model, context))
-    const parts = contentParts(call, model, context)
-    if (method === 'generateContent') return jsonReply(200, GEMINI_HEADERS, wholeContent(parts), 2)
-    return new URLSearchParams(call.query).get('alt') === 'sse' ? sseReply(parts) : listReply(parts)
+    const isWhole = method === 'generateContent'
+    if (asksForPicture(request)) {
+      const response = generatedImage(request, model, context)
+      if (isWhole) return jsonReply(200, GEMINI_HEADERS, response, 2)
+      return streamReply(GEMINI_HEADERS, [googleEvent(response)], googleEvent(response))
+    }
+    const thinking = field(field(request, 'generationConfig'), 'thinkingConfig')
+    const turn = chatTurn(readContentsPrompt(request), context)
+    const parts = { model, turn, context, showsThoughts: field(thinking, 'includeThoughts') === true }
+    if (isWhole) return jsonReply(200, GEMINI_HEADERS, wholeContent(parts), 2)
+    // Google's event streams have no end mark.
+    const chunks = contentChunks(parts)
+    const filler = answer(parts, [{ text: ' more' }], undefined, { promptTokenCount: turn.usage.prompt })
+    if (new URLSearchParams(call.query).get('alt') === 'sse') {
+      const reply = streamReply([], chunks.map(googleEvent), googleEvent(filler))
+      return { ...reply, headers: ['content-type', 'text/event-stream', ...GEMINI_HEADERS] }
+    }
+    // Without `alt=sse`, the stream is one growing JSON list.
+    const pieces = chunks.map((chunk, index) => `${index === 0 ? '[' : ',\r\n'}${JSON.stringify(chunk, null, 2)}`)
+    const list = fileReply('application/json; charset=UTF-8', '', GEMINI_HEADERS)
+    return { ...list, pieces: [...pieces, ']'], streamed: true, filler: `,\r\n${JSON.stringify(filler)}` }
   },
-}
-
-function contentParts(call: SandboxCall, model: string, context: AnswerContext): ContentParts {
-  const thinking = field(field(call.body, 'generationConfig'), 'thinkingConfig')
-  return {
-    model,
-    turn: chatTurn(readContentsPrompt(call.body), context),
-    context,
-    showsThoughts: field(thinking, 'includeThoughts') === true,
-  }
-}
-
-function pictureReply(call: SandboxCall, response: unknown): SandboxReply {
-  if (modelMethod(call.path)?.method === 'generateContent') return jsonReply(200, GEMINI_HEADERS, response, 2)
-  const event = `data: ${JSON.stringify(response)}\r\n\r\n`
-  return streamReply(GEMINI_HEADERS, [event], event)
-}
-
-// Google's event streams end their lines with CR LF, and have no end mark.
-function sseReply(parts: ContentParts): SandboxReply {
-  const event = (chunk: unknown): string => `data: ${JSON.stringify(chunk)}\r\n\r\n`
-  const reply = streamReply(GEMINI_HEADERS, contentChunks(parts).map(event), event(fillerChunk(parts)))
-  return { ...reply, headers: ['content-type', 'text/event-stream', ...GEMINI_HEADERS] }
-}
-
-/** Without `alt=sse`, the stream is one growing JSON list. */
-function listReply(parts: ContentParts): SandboxReply {
-  const pieces = contentChunks(parts).map(
-    (chunk, index) => `${index === 0 ? '[' : ',\r\n'}${JSON.stringify(chunk, null, 2)}`,
-  )
-  const headers = ['content-type', 'application/json; charset=UTF-8', ...GEMINI_HEADERS]
-  const filler = `,\r\n${JSON.stringify(fillerChunk(parts))}`
-  return { status: 200, headers, pieces: [...pieces, ']'], streamed: true, filler }
-}
+})
 
 /** Gemini: `POST /v1beta/models/{model}:countTokens`, with `contents` or a whole `generateContentRequest`. */
-export const GEMINI_COUNT_TOKENS: SandboxOperation = {
-  vendor: 'gemini',
+export const GEMINI_COUNT_TOKENS = geminiOperation({
   operation: 'count-tokens',
-  errors: GEMINI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && modelMethod(path)?.method === 'countTokens',
-  promptText: (body) => readContentsPrompt(requestOf(body)).lastUserText,
-  answer(call) {
-    checkGeminiKey(call)
-    const request = requestOf(call.body)
-    checkGeminiContents(request, modelMethod(call.path)?.model ?? '')
-    const totalTokens = countTokens(readContentsPrompt(request).texts)
-    const promptTokensDetails = [{ modality: 'TEXT', tokenCount: totalTokens }]
-    return jsonReply(200, GEMINI_HEADERS, { totalTokens, promptTokensDetails }, 2)
+  post: methodPath('countTokens'),
+  prompt: (request) => readContentsPrompt(countedRequest(request)).lastUserText,
+  json(_call, _context, request, [id = '']) {
+    const counted = countedRequest(request)
+    checkGeminiContents(counted, decodeURIComponent(id))
+    const totalTokens = countTokens(readContentsPrompt(counted).texts)
+    return { totalTokens, promptTokensDetails: [{ modality: 'TEXT', tokenCount: totalTokens }] }
   },
-}
+})
 
-function requestOf(body: unknown): unknown {
-  const inner = field(body, 'generateContentRequest')
-  return isGiven(inner) ? inner : asObject(body)
+function countedRequest(request: Fields): Fields {
+  const inner = field(request, 'generateContentRequest')
+  return isGiven(inner) ? asObject(inner) : request
 }
-
-type Json = Record<string, unknown>
 
 /** Inputs of an answer. */
-export interface ContentParts {
+interface ContentParts {
   readonly model: string
   readonly turn: ChatTurn
   readonly context: AnswerContext
@@ -101,7 +66,7 @@ export interface ContentParts {
 }
 
 /** Returns the whole answer. */
-export function wholeContent(parts: ContentParts): Json {
+function wholeContent(parts: ContentParts): Fields {
   const { turn } = parts
   if (turn.ending === 'blocked') return blockedAnswer(parts)
   const thoughts = shownThoughts(parts).join('')
@@ -119,11 +84,11 @@ export function wholeContent(parts: ContentParts): Json {
 }
 
 /** Returns the chunks of a streamed answer, each a whole response object. The last one has the finish reason. */
-export function contentChunks(parts: ContentParts): Json[] {
+function contentChunks(parts: ContentParts): Fields[] {
   const { turn } = parts
   if (turn.ending === 'blocked') return [blockedAnswer(parts)]
   const soFar = { promptTokenCount: turn.usage.prompt, totalTokenCount: turn.usage.prompt }
-  const pieces: Json[] = [
+  const pieces: Fields[] = [
     ...shownThoughts(parts).map((text) => ({ text, thought: true })),
     ...turn.words.map((text) => ({ text })),
     ...callParts(parts),
@@ -132,12 +97,12 @@ export function contentChunks(parts: ContentParts): Json[] {
   return [...pieces.map((piece) => answer(parts, [piece], undefined, soFar)), last]
 }
 
-/** Returns a chunk that an endless stream repeats. */
-export function fillerChunk(parts: ContentParts): Json {
-  return answer(parts, [{ text: ' more' }], undefined, { promptTokenCount: parts.turn.usage.prompt })
-}
-
-function answer(parts: ContentParts, contentParts: readonly Json[], finish: string | undefined, usage: Json): Json {
+function answer(
+  parts: ContentParts,
+  contentParts: readonly Fields[],
+  finish: string | undefined,
+  usage: Fields,
+): Fields {
   // An empty answer has no parts at all.
   const content = contentParts.length === 0 ? { role: 'model' } : { parts: contentParts, role: 'model' }
   return {
@@ -148,7 +113,7 @@ function answer(parts: ContentParts, contentParts: readonly Json[], finish: stri
   }
 }
 
-function blockedAnswer({ model, turn, context }: ContentParts): Json {
+function blockedAnswer({ model, turn, context }: ContentParts): Fields {
   return {
     promptFeedback: { blockReason: 'PROHIBITED_CONTENT' },
     usageMetadata: context.usage({ promptTokenCount: turn.usage.prompt, totalTokenCount: turn.usage.prompt }),
@@ -161,13 +126,13 @@ function shownThoughts({ turn, showsThoughts }: ContentParts): readonly string[]
   return showsThoughts ? turn.reasoning : []
 }
 
-function textSignature({ model, turn, context }: ContentParts): Json {
+function textSignature({ model, turn, context }: ContentParts): Fields {
   const isSigned = signsThoughts(model) && turn.reasoning.length > 0 && turn.toolCalls.length === 0
   return isSigned ? { thoughtSignature: thoughtSignature(context.id) } : {}
 }
 
 /** Returns the calls. Only the first of parallel ones is signed, and older models give no ids. */
-function callParts({ model, turn, context }: ContentParts): Json[] {
+function callParts({ model, turn, context }: ContentParts): Fields[] {
   const signs = signsThoughts(model)
   return turn.toolCalls.map((call, index) => ({
     functionCall: {
@@ -184,7 +149,7 @@ function finishReason(turn: ChatTurn): string {
 }
 
 /** The candidates' count excludes thoughts, the prompt's includes cached tokens. Zero counts are omitted. */
-function usageOf({ usage }: ChatTurn): Json {
+function usageOf({ usage }: ChatTurn): Fields {
   const candidates = usage.completion - usage.reasoning
   return {
     promptTokenCount: usage.prompt,

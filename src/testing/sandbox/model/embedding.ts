@@ -24,7 +24,7 @@ export function unitVector(
 }
 
 /** The vector as base64 of little-endian 32-bit floats. */
-export function vectorToBase64(vector: readonly number[]): string {
+function vectorToBase64(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4)
   vector.forEach((value, position) => {
     bytes.writeFloatLE(value, position * 4)
@@ -58,19 +58,31 @@ export function inputPromptText(body: { readonly input?: unknown }): string {
   return (inputTexts(body.input) ?? []).map(asText).join('\n')
 }
 
-/** How the vectors of an answer look. */
-export interface VectorFormat {
-  readonly dimensions: number
-  readonly nativeDimensions: number
-  readonly base64: boolean
+/** Returns the texts of an `input` field of one string or a list of strings, or `undefined` for any other value. */
+export function inputWords(input: unknown): string[] | undefined {
+  const texts = typeof input === 'string' ? [input] : input
+  return Array.isArray(texts) && texts.every((text) => typeof text === 'string') ? texts : undefined
 }
 
-/** The `data` list of an answer. */
-export function embeddingData(texts: readonly string[], format: VectorFormat): Record<string, unknown>[] {
-  return texts.map((text, index) => {
-    const vector = unitVector(text, format.dimensions, format.nativeDimensions)
-    return { object: 'embedding', index, embedding: format.base64 ? vectorToBase64(vector) : vector }
+/** Facts of an answer with embeddings. */
+interface EmbeddingFacts {
+  readonly model: string
+  readonly dimensions: number
+  readonly nativeDimensions: number
+  readonly isBase64?: boolean
+}
+
+/** Returns an answer in OpenAI's layout. `report` writes the usage for a number of tokens. */
+export function embeddingAnswer(
+  texts: readonly string[],
+  { model, dimensions, nativeDimensions, isBase64 = false }: EmbeddingFacts,
+  report: (tokens: number) => object | undefined,
+): object {
+  const data = texts.map((text, index) => {
+    const vector = unitVector(text, dimensions, nativeDimensions)
+    return { object: 'embedding', index, embedding: isBase64 ? vectorToBase64(vector) : vector }
   })
+  return { object: 'list', data, model, usage: report(embeddingTokens(texts)) }
 }
 
 /** Tokens of all texts: each is counted on its own. */
@@ -124,7 +136,7 @@ function wordsOf(text: string): string[] {
 }
 
 /** Transcript of a recording by the stand-ins. */
-export interface HeardRecording {
+export interface FixtureTranscript {
   readonly text: string
   readonly seconds: number
   /** Segments of the text with their times, up to five seconds each. */
@@ -136,7 +148,7 @@ export interface HeardRecording {
 const SEGMENT_SECONDS = 5
 
 /** Transcribes a recording: its length, or the text of a script. Returns `undefined` for an invalid recording. */
-export function heardRecording(file: Buffer, script: ScriptedTurn | undefined): HeardRecording | undefined {
+export function transcribeFixture(file: Buffer, script: ScriptedTurn | undefined): FixtureTranscript | undefined {
   const header = audioHeader(new ChunkedBytes([file]))
   if (header === undefined) return undefined
   const seconds = header.seconds ?? 1

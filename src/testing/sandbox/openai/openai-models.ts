@@ -1,4 +1,13 @@
-import { jsonReply, RefusedCall, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
+import type { FormPart } from '../openai-dialect/form-parts.ts'
+import {
+  bearerAccess,
+  eventText,
+  jsonReply,
+  keyAccess,
+  RefusedCall,
+  vendorErrors,
+  vendorOperations,
+} from '../sandbox-operation.ts'
 
 /** Models without chat completions, including dated ids (OpenAI, "Models": the endpoints of each). */
 const RESPONSES_ONLY =
@@ -38,13 +47,10 @@ export function checkEffort(model: string, effort: string, param: string): void 
   if (effort === '') return
   const efforts = EFFORTS.find(([pattern]) => pattern.test(model.replace(/^ft:/, '')))?.[1].split(' ') ?? []
   if (efforts.includes(effort)) return
-  if (efforts[0] === '') {
-    const message = `Unsupported parameter: '${param}' is not supported with this model.`
-    throw new RefusedCall(openaiInvalid(message, param, 'unsupported_parameter'))
-  }
+  if (efforts[0] === '') refuseParameter(param)
   const supported = efforts.map((one) => `'${one}'`).join(', ')
   const message = `Unsupported value: '${effort}' is not supported with the '${model}' model. Supported values are: ${supported}.`
-  throw new RefusedCall(openaiInvalid(message, param, 'unsupported_value'))
+  refuseOpenai(message, param, 'unsupported_value')
 }
 
 /** Returns the id in answers. Models from gpt-5.6 on have no dated ids. */
@@ -74,68 +80,62 @@ export const OPENAI_HEADERS: readonly string[] = [
   '_cfuvid=sandbox; path=/; HttpOnly; Secure',
 ]
 
-const USUAL: Readonly<Record<number, readonly [type: string, code: string | null, message: string]>> = {
-  400: ['invalid_request_error', null, 'The request is invalid.'],
-  401: ['invalid_request_error', 'invalid_api_key', 'Incorrect API key provided: ********.'],
-  403: ['permission_error', null, 'You do not have permission to use this resource.'],
-  404: ['invalid_request_error', 'model_not_found', 'The model does not exist or you do not have access to it.'],
-  429: ['requests', 'rate_limit_exceeded', 'Rate limit reached on requests per min (RPM). Please slow down.'],
-  503: ['server_error', 'server_is_overloaded', 'The server is overloaded. Please try again later.'],
-}
+const SERVER_FAULT = 'The server had an error while processing your request.'
 
 /** OpenAI's errors. */
-export const OPENAI_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    const fallback =
-      status >= 500 ? ['server_error', null, 'The server had an error while processing your request.'] : USUAL[400]
-    const [type, code, text] = USUAL[status] ?? (fallback as readonly [string, string | null, string])
-    return openaiError(status, { message: message ?? text, type, param: null, code }, retryAfterSeconds)
+export const OPENAI_ERRORS = vendorErrors(
+  {
+    400: ['The request is invalid.', 'invalid_request_error', null],
+    401: ['Incorrect API key provided: ********.', 'invalid_request_error', 'invalid_api_key'],
+    403: ['You do not have permission to use this resource.', 'permission_error', null],
+    404: ['The model does not exist or you do not have access to it.', 'invalid_request_error', 'model_not_found'],
+    429: ['Rate limit reached on requests per min (RPM). Please slow down.', 'requests', 'rate_limit_exceeded'],
+    500: [SERVER_FAULT, 'server_error', null],
+    503: ['The server is overloaded. Please try again later.', 'server_error', 'server_is_overloaded'],
   },
-  quota: () =>
-    openaiError(429, {
-      message: 'You exceeded your current quota, please check your plan and billing details.',
-      type: 'insufficient_quota',
-      param: null,
-      code: 'insufficient_quota',
-    }),
-  badKey: () => OPENAI_ERRORS.status(401),
-  streamEvent() {
-    const error = {
-      message: 'The server had an error while processing your request.',
-      type: 'server_error',
-      param: null,
-      code: null,
-    }
-    return `data: ${JSON.stringify({ error })}\n\n`
+  (status, message, [type, code]) => jsonReply(status, OPENAI_HEADERS, { error: { message, type, param: null, code } }),
+  {
+    quota: () => {
+      const message = 'You exceeded your current quota, please check your plan and billing details.'
+      const error = { message, type: 'insufficient_quota', param: null, code: 'insufficient_quota' }
+      return jsonReply(429, OPENAI_HEADERS, { error })
+    },
+    streamEvent: () => eventText({ error: { message: SERVER_FAULT, type: 'server_error', param: null, code: null } }),
   },
+)
+
+/** Rejects a request because of a field of it. */
+export function refuseOpenai(message: string, param: string | null, code: string | null = null, status = 400): never {
+  const error = { message, type: 'invalid_request_error', param, code }
+  throw new RefusedCall(jsonReply(status, OPENAI_HEADERS, { error }))
 }
 
-/** A 400 about a field of the request. */
-export function openaiInvalid(message: string, param: string | null, code: string | null = null): SandboxReply {
-  return openaiError(400, { message, type: 'invalid_request_error', param, code })
+/** Rejects a parameter that a model does not have. */
+export function refuseParameter(name: string, advice = ''): never {
+  const message = `Unsupported parameter: '${name}' is not supported with this model.${advice}`
+  return refuseOpenai(message, name, 'unsupported_parameter')
 }
 
-/** An error of any status. */
-export function openaiError(status: number, error: object, retryAfterSeconds?: number): SandboxReply {
-  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
-  return jsonReply(status, [...OPENAI_HEADERS, ...wait], { error })
-}
+/** Makes operations of OpenAI. */
+export const openaiOperation = vendorOperations({
+  vendor: 'openai',
+  errors: OPENAI_ERRORS,
+  headers: OPENAI_HEADERS,
+  access: bearerAccess(OPENAI_ERRORS),
+})
 
-/** @throws RefusedCall for a list that is repeated without brackets after its name: the API reads lists as `image[]`. */
-export function refuseRepeatedParts(
-  parts: readonly { readonly name: string }[] | undefined,
-  lists: readonly string[],
-): void {
-  const names = new Set<string>()
-  for (const { name } of parts ?? []) {
-    if (names.has(name) && lists.includes(name))
-      throw new RefusedCall(
-        openaiInvalid(
-          `Duplicate parameter: '${name}'. Only one value is allowed; a list is written '${name}[]'.`,
-          name,
-          'duplicate_parameter',
-        ),
-      )
-    names.add(name)
-  }
+/** Makes operations of Azure OpenAI. */
+export const azureOperation = vendorOperations({
+  vendor: 'azure',
+  errors: OPENAI_ERRORS,
+  access: keyAccess(OPENAI_ERRORS),
+})
+
+/** Rejects a list that is repeated without brackets after its name: the API reads lists as `image[]`. */
+export function refuseRepeatedParts(parts: readonly FormPart[] | undefined, lists: readonly string[]): void {
+  const all = (parts ?? []).map(({ name }) => name)
+  const repeated = all.find((name, index) => lists.includes(name) && all.indexOf(name) < index)
+  if (repeated === undefined) return
+  const message = `Duplicate parameter: '${repeated}'. Only one value is allowed; a list is written '${repeated}[]'.`
+  refuseOpenai(message, repeated, 'duplicate_parameter')
 }
