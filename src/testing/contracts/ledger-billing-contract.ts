@@ -2,7 +2,7 @@ import {
   ACCOUNT_ID,
   type ContractRunner,
   type ContractSubject,
-  EXAMPLE_NOW_MS,
+  contractCases,
   exampleAnswer,
   exampleClaim,
   exampleKey,
@@ -10,30 +10,29 @@ import {
   failureName,
   fundedLedger,
   type LedgerStore,
+  NOW_MS,
+  placeHold,
   readableAnswer,
-  withDriver,
+  settleHold,
 } from './contract-runner.ts'
 
 const HELD = { status: 'held' }
-const FROZEN = { reason: 'chargeback', atMs: EXAMPLE_NOW_MS }
+const FROZEN = { reason: 'chargeback', atMs: NOW_MS }
 const THRESHOLDS = { caps: [50, 80, 100], balance: [50, 80, 100] }
 
 /** Tests what a ledger guarantees about metered and frozen accounts, and about thresholds. */
-export function describeLedgerBilling(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<LedgerStore>,
-): void {
-  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeLedgerBilling(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const metered = async ({ ledger }: LedgerStore, creditLimit?: bigint) =>
-    ledger.createAccount({ id: ACCOUNT_ID, ...(creditLimit === undefined ? {} : { creditLimit }) }, EXAMPLE_NOW_MS)
+    ledger.createAccount({ id: ACCOUNT_ID, ...(creditLimit === undefined ? {} : { creditLimit }) }, NOW_MS)
   const reserve = async ({ ledger }: LedgerStore, holdId: string, amount: bigint) =>
-    ledger.reserve(exampleReservation({ holdId, amount, billing: 'metered' }), EXAMPLE_NOW_MS)
+    ledger.reserve(exampleReservation({ holdId, amount, billing: 'metered' }), NOW_MS)
   const settle = async ({ ledger }: LedgerStore, holdId: string, amount: bigint) =>
-    ledger.settle({ holdId, amount, description: 'chat', thresholds: THRESHOLDS }, EXAMPLE_NOW_MS)
+    ledger.settle({ holdId, amount, description: 'chat', thresholds: THRESHOLDS }, NOW_MS)
   const charge = async ({ ledger }: LedgerStore, holdId: string, amount: bigint) => {
-    await ledger.reserve(exampleReservation({ holdId, amount }), EXAMPLE_NOW_MS)
+    await ledger.reserve(exampleReservation({ holdId, amount }), NOW_MS)
     const settlement = { holdId, amount, description: 'chat', thresholds: THRESHOLDS }
-    const { crossings = [] } = await ledger.settle(settlement, EXAMPLE_NOW_MS)
+    const { crossings = [] } = await ledger.settle(settlement, NOW_MS)
     return crossings.map(({ of, percent, used, bound }) => `${of} ${percent}: ${used} of ${bound}`)
   }
   const moneyOf = async ({ ledger }: LedgerStore) => {
@@ -52,9 +51,9 @@ export function describeLedgerBilling(
       expect(await settle(store, 'hold_1', 430n)).toEqual({ resolved: true, charged: 430n, shortfall: 0n })
       expect(await moneyOf(store)).toEqual({ balance: 0n, held: 0n, owed: 430n, creditHeld: 0n })
       expect(await reserve(store, 'hold_2', 400n)).toEqual(HELD)
-      await store.ledger.void('hold_2', EXAMPLE_NOW_MS)
+      await store.ledger.void('hold_2', NOW_MS)
       await reserve(store, 'hold_3', 400n)
-      await store.ledger.expire(EXAMPLE_NOW_MS + 900_001, 10)
+      await store.ledger.expire(NOW_MS + 900_001, 10)
       expect(await moneyOf(store)).toEqual({ balance: 0n, held: 0n, owed: 430n, creditHeld: 0n })
     })
 
@@ -71,13 +70,12 @@ export function describeLedgerBilling(
     check('spend a balance first, and a credit pays what they owe', async (store) => {
       await fundedLedger(store, 300n)
       await store.ledger.updateAccount(ACCOUNT_ID, { billing: 'metered', creditLimit: 200n })
-      const prepaidGateway = exampleReservation({ holdId: 'hold_1', amount: 500n, billing: 'prepaid' })
-      expect(await store.ledger.reserve(prepaidGateway, EXAMPLE_NOW_MS)).toEqual(HELD)
+      expect(await placeHold(store, { holdId: 'hold_1', amount: 500n, billing: 'prepaid' })).toEqual(HELD)
       expect(await reserve(store, 'hold_2', 1n)).toEqual({ status: 'credit_limit' })
       await settle(store, 'hold_1', 450n)
       expect(await moneyOf(store)).toEqual({ balance: 0n, held: 0n, owed: 150n, creditHeld: 0n })
       const credit = { creditId: 'invoice_1', accountId: ACCOUNT_ID, amount: 170n, description: 'paid' }
-      await store.ledger.credit(credit, EXAMPLE_NOW_MS)
+      await store.ledger.credit(credit, NOW_MS)
       expect(await moneyOf(store)).toEqual({ balance: 20n, held: 0n, owed: 0n, creditHeld: 0n })
     })
 
@@ -94,16 +92,15 @@ export function describeLedgerBilling(
     check('hold nothing and replay nothing, and what was held is settled', async (store) => {
       await fundedLedger(store, 1_000n)
       const claim = exampleClaim()
-      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
+      await placeHold(store, { claim })
       await store.ledger.updateAccount(ACCOUNT_ID, { frozen: FROZEN })
       const settlement = { holdId: 'hold_1', amount: 60n, description: 'chat', answer: exampleAnswer('done') }
-      expect((await store.ledger.settle(settlement, EXAMPLE_NOW_MS)).charged).toEqual(60n)
+      expect((await store.ledger.settle(settlement, NOW_MS)).charged).toEqual(60n)
       const again = exampleReservation({ holdId: 'hold_2', claim })
-      expect(await store.ledger.reserve(again, EXAMPLE_NOW_MS)).toEqual({ status: 'account_frozen' })
+      expect(await store.ledger.reserve(again, NOW_MS)).toEqual({ status: 'account_frozen' })
       expect(await moneyOf(store)).toEqual({ balance: 940n, held: 0n, owed: 0n, creditHeld: 0n })
       await store.ledger.updateAccount(ACCOUNT_ID, { frozen: null })
-      const third = await store.ledger.reserve({ ...again, holdId: 'hold_3' }, EXAMPLE_NOW_MS)
-      expect(third.status).toEqual('replay')
+      expect((await store.ledger.reserve({ ...again, holdId: 'hold_3' }, NOW_MS)).status).toEqual('replay')
     })
 
     check('are refused whatever they could pay', async (store) => {
@@ -122,7 +119,7 @@ export function describeLedgerBilling(
         expect(await charge(store, 'hold_2', 1n)).toEqual(['balance 50: 500 of 1000'])
         expect(await charge(store, 'hold_3', 100n)).toEqual([])
         const credit = { creditId: 'credit_2', accountId: ACCOUNT_ID, amount: 600n, description: 'more' }
-        await store.ledger.credit(credit, EXAMPLE_NOW_MS)
+        await store.ledger.credit(credit, NOW_MS)
         expect(await charge(store, 'hold_4', 1_000n)).toEqual([
           'balance 50: 1000 of 1000',
           'balance 80: 1000 of 1000',
@@ -148,9 +145,9 @@ export function describeLedgerBilling(
       await store.ledger.updateAccount(ACCOUNT_ID, { spendingCap: { amount: 1_000n, period: 'day' } })
       expect(await charge(store, 'hold_1', 240n)).toEqual([])
       expect(await charge(store, 'hold_2', 200n)).toEqual(['key_cap 50: 440 of 500', 'key_cap 80: 440 of 500'])
-      const tomorrow = EXAMPLE_NOW_MS + 24 * 60 * 60 * 1000
+      const tomorrow = NOW_MS + 24 * 60 * 60 * 1000
       const late = exampleReservation({ holdId: 'hold_3', amount: 60n })
-      await store.ledger.reserve(late, EXAMPLE_NOW_MS)
+      await store.ledger.reserve(late, NOW_MS)
       await store.ledger.reserve({ ...late, holdId: 'hold_4', keyId: 'key_2', amount: 1n }, tomorrow)
       const settlement = { holdId: 'hold_3', amount: 60n, description: 'chat', thresholds: THRESHOLDS }
       const { crossings } = await store.ledger.settle(settlement, tomorrow)
@@ -169,11 +166,8 @@ export function describeLedgerBilling(
 const LARGEST = 2n ** 63n - 1n
 
 /** Tests what a ledger guarantees about accounts, their credits, and invalid amounts. */
-export function describeLedgerAccounts(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<LedgerStore>,
-): void {
-  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeLedgerAccounts(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const balanceOf = async ({ ledger }: LedgerStore) => {
     const account = await ledger.account(ACCOUNT_ID)
     return { balance: account?.balance, held: account?.held }
@@ -182,8 +176,8 @@ export function describeLedgerAccounts(
 
   describe('ledger contract: accounts and credits', () => {
     check('makes an account once and gives it as it is afterwards', async ({ ledger }) => {
-      const made = await ledger.createAccount({ id: ACCOUNT_ID, tier: 'free' }, EXAMPLE_NOW_MS)
-      const again = await ledger.createAccount({ id: ACCOUNT_ID, tier: 'paid' }, EXAMPLE_NOW_MS + 5)
+      const made = await ledger.createAccount({ id: ACCOUNT_ID, tier: 'free' }, NOW_MS)
+      const again = await ledger.createAccount({ id: ACCOUNT_ID, tier: 'paid' }, NOW_MS + 5)
       const expected = {
         id: ACCOUNT_ID,
         balance: 0n,
@@ -197,7 +191,7 @@ export function describeLedgerAccounts(
         billing: undefined,
         creditLimit: undefined,
         frozen: undefined,
-        createdAtMs: EXAMPLE_NOW_MS,
+        createdAtMs: NOW_MS,
       }
       expect(made).toEqual(expected)
       expect(again).toEqual(expected)
@@ -206,7 +200,7 @@ export function describeLedgerAccounts(
 
     check('keeps the spending cap that an account was made with', async ({ ledger }) => {
       const spendingCap = { amount: 9_007_199_254_740_993n, period: 'month' as const }
-      const made = await ledger.createAccount({ id: ACCOUNT_ID, spendingCap }, EXAMPLE_NOW_MS)
+      const made = await ledger.createAccount({ id: ACCOUNT_ID, spendingCap }, NOW_MS)
       expect({ tier: made.tier, spendingCap: made.spendingCap }).toEqual({ tier: 'paid', spendingCap })
       expect((await ledger.account(ACCOUNT_ID))?.spendingCap).toEqual(spendingCap)
     })
@@ -229,8 +223,8 @@ export function describeLedgerAccounts(
       'keeps name, plan, billing, credit limit and freeze of an account, and takes them away',
       async ({ ledger }) => {
         const facts = { name: 'Acme', plan: 'pro', billing: 'metered' as const, creditLimit: 9_007_199_254_740_993n }
-        const made = await ledger.createAccount({ id: ACCOUNT_ID, ...facts }, EXAMPLE_NOW_MS)
-        const frozen = { reason: 'unpaid', atMs: EXAMPLE_NOW_MS }
+        const made = await ledger.createAccount({ id: ACCOUNT_ID, ...facts }, NOW_MS)
+        const frozen = { reason: 'unpaid', atMs: NOW_MS }
         expect(await ledger.updateAccount(ACCOUNT_ID, { frozen })).toEqual({ ...made, ...facts, frozen })
         expect(await ledger.account(ACCOUNT_ID)).toEqual({ ...made, ...facts, frozen })
         const none = { name: null, plan: null, billing: null, creditLimit: null, frozen: null }
@@ -246,7 +240,7 @@ export function describeLedgerAccounts(
     )
 
     check('takes the cap of an account away', async ({ ledger }) => {
-      await ledger.createAccount({ id: ACCOUNT_ID, spendingCap: { amount: 500n, period: 'day' } }, EXAMPLE_NOW_MS)
+      await ledger.createAccount({ id: ACCOUNT_ID, spendingCap: { amount: 500n, period: 'day' } }, NOW_MS)
       expect((await ledger.updateAccount(ACCOUNT_ID, { spendingCap: null }))?.spendingCap).toEqual(undefined)
       expect((await ledger.account(ACCOUNT_ID))?.spendingCap).toEqual(undefined)
     })
@@ -257,29 +251,27 @@ export function describeLedgerAccounts(
     })
 
     check('adds a credit once for each credit id', async (store) => {
-      await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
-      expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(true)
-      expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(false)
+      await store.ledger.createAccount({ id: ACCOUNT_ID }, NOW_MS)
+      expect(await store.ledger.credit(credit, NOW_MS)).toEqual(true)
+      expect(await store.ledger.credit(credit, NOW_MS)).toEqual(false)
       expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
     })
 
     check('refuses a credit id that another account was credited with', async (store) => {
-      await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
-      await store.ledger.createAccount({ id: 'account_2' }, EXAMPLE_NOW_MS)
-      await store.ledger.credit(credit, EXAMPLE_NOW_MS)
+      await store.ledger.createAccount({ id: ACCOUNT_ID }, NOW_MS)
+      await store.ledger.createAccount({ id: 'account_2' }, NOW_MS)
+      await store.ledger.credit(credit, NOW_MS)
       const other = { ...credit, accountId: 'account_2' }
-      expect(await failureName(() => store.ledger.credit(other, EXAMPLE_NOW_MS))).toEqual('RangeError')
+      expect(await failureName(() => store.ledger.credit(other, NOW_MS))).toEqual('RangeError')
       expect((await store.ledger.account('account_2'))?.balance).toEqual(0n)
     })
 
     check('refuses a credit that is not above zero or is for nobody', async (store) => {
-      await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
+      await store.ledger.createAccount({ id: ACCOUNT_ID }, NOW_MS)
       for (const wrong of [{ amount: 0n }, { amount: -1n }, { accountId: 'account_2' }]) {
-        expect(await failureName(() => store.ledger.credit({ ...credit, ...wrong }, EXAMPLE_NOW_MS))).toEqual(
-          'RangeError',
-        )
+        expect(await failureName(() => store.ledger.credit({ ...credit, ...wrong }, NOW_MS))).toEqual('RangeError')
       }
-      expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.ledger.credit(credit, NOW_MS)).toEqual(true)
     })
 
     check('keeps amounts beyond what a float can hold to the nano-dollar', async (store) => {
@@ -289,47 +281,41 @@ export function describeLedgerAccounts(
 
     check('refuses amounts below zero and beyond 64 bits, and changes nothing', async (store) => {
       await fundedLedger(store, LARGEST - 10n)
-      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      await placeHold(store, { amount: 400n })
       for (const amount of [-1n, LARGEST + 1n, 2n ** 64n + 5n]) {
-        const reservation = exampleReservation({ holdId: 'hold_2', amount })
         const settlement = { holdId: 'hold_1', amount, description: 'chat' }
-        expect(await failureName(() => store.ledger.reserve(reservation, EXAMPLE_NOW_MS))).toEqual('RangeError')
-        expect(await failureName(() => store.ledger.settle(settlement, EXAMPLE_NOW_MS))).toEqual('RangeError')
+        expect(await failureName(() => placeHold(store, { holdId: 'hold_2', amount }))).toEqual('RangeError')
+        expect(await failureName(() => store.ledger.settle(settlement, NOW_MS))).toEqual('RangeError')
       }
       for (const amount of [11n, LARGEST, LARGEST + 1n]) {
         const another = { ...credit, creditId: 'credit_2', amount }
-        expect(await failureName(() => store.ledger.credit(another, EXAMPLE_NOW_MS))).toEqual('RangeError')
+        expect(await failureName(() => store.ledger.credit(another, NOW_MS))).toEqual('RangeError')
       }
       expect(await balanceOf(store)).toEqual({ balance: LARGEST - 410n, held: 400n })
-      expect(await store.ledger.credit({ ...credit, creditId: 'credit_2', amount: 10n }, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.ledger.credit({ ...credit, creditId: 'credit_2', amount: 10n }, NOW_MS)).toEqual(true)
     })
   })
 }
 
 /** Tests what ledger and idempotency store of one driver guarantee together: hold and key change in one step. */
-export function describeLedgerClaims(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<LedgerStore>,
-): void {
-  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeLedgerClaims(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const claim = exampleClaim()
   const other = exampleClaim({ fingerprint: 'b'.repeat(64) })
 
   describe('ledger contract: idempotency keys', () => {
     check('claims the key with the hold; the same key in flight holds nothing', async (store) => {
       await fundedLedger(store, 1_000n)
-      expect(await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
-      const second = exampleReservation({ holdId: 'hold_2', claim })
-      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'in_flight' })
-      expect(await store.idempotency.claim(claim, EXAMPLE_NOW_MS)).toEqual({ status: 'in_flight' })
+      expect(await placeHold(store, { claim })).toEqual({ status: 'held' })
+      expect(await placeHold(store, { holdId: 'hold_2', claim })).toEqual({ status: 'in_flight' })
+      expect(await store.idempotency.claim(claim, NOW_MS)).toEqual({ status: 'in_flight' })
       expect((await store.ledger.account(ACCOUNT_ID))?.held).toEqual(100n)
     })
 
     check('refuses the key with another body and holds nothing', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
-      const second = exampleReservation({ holdId: 'hold_2', claim: other })
-      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'mismatch' })
+      await placeHold(store, { claim })
+      expect(await placeHold(store, { holdId: 'hold_2', claim: other })).toEqual({ status: 'mismatch' })
       expect((await store.ledger.account(ACCOUNT_ID))?.balance).toEqual(900n)
     })
 
@@ -337,10 +323,10 @@ export function describeLedgerClaims(
       'stores the answer with the charge and replays it without holding, even on an empty balance',
       async (store) => {
         await fundedLedger(store, 100n)
-        await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
+        await placeHold(store, { claim })
         const answer = exampleAnswer('first')
-        await store.ledger.settle({ holdId: 'hold_1', amount: 100n, description: 'chat', answer }, EXAMPLE_NOW_MS)
-        const again = await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', claim }), EXAMPLE_NOW_MS)
+        await settleHold(store, 100n, { answer })
+        const again = await placeHold(store, { holdId: 'hold_2', claim })
         expect(again.status === 'replay' && readableAnswer(again.answer)).toEqual(readableAnswer(answer))
         expect((await store.ledger.account(ACCOUNT_ID))?.held).toEqual(0n)
       },
@@ -348,41 +334,37 @@ export function describeLedgerClaims(
 
     check('leaves the key free when the balance does not suffice', async (store) => {
       await fundedLedger(store, 50n)
-      const refused = await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
-      expect(refused).toEqual({ status: 'insufficient_balance' })
-      expect(await store.idempotency.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
+      expect(await placeHold(store, { claim })).toEqual({ status: 'insufficient_balance' })
+      expect(await store.idempotency.claim(other, NOW_MS)).toEqual({ status: 'claimed' })
     })
 
     check('frees the key when the hold is settled without an answer to keep', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
-      await store.ledger.settle({ holdId: 'hold_1', amount: 40n, description: 'chat' }, EXAMPLE_NOW_MS)
-      const second = exampleReservation({ holdId: 'hold_2', claim: other })
-      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      await placeHold(store, { claim })
+      await settleHold(store, 40n)
+      expect(await placeHold(store, { holdId: 'hold_2', claim: other })).toEqual({ status: 'held' })
     })
 
     check('frees the key when the hold is voided', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
-      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
-      const second = exampleReservation({ holdId: 'hold_2', claim: other })
-      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      await placeHold(store, { claim })
+      await store.ledger.void('hold_1', NOW_MS)
+      expect(await placeHold(store, { holdId: 'hold_2', claim: other })).toEqual({ status: 'held' })
     })
 
     check('frees the key when the hold expires', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ claim, expiresAtMs: EXAMPLE_NOW_MS + 1 }), EXAMPLE_NOW_MS)
-      await store.ledger.expire(EXAMPLE_NOW_MS + 2, 10)
-      const second = exampleReservation({ holdId: 'hold_2', claim: other })
-      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS + 2)).toEqual({ status: 'held' })
+      await placeHold(store, { claim, expiresAtMs: NOW_MS + 1 })
+      await store.ledger.expire(NOW_MS + 2, 10)
+      expect(await placeHold(store, { holdId: 'hold_2', claim: other }, NOW_MS + 2)).toEqual({ status: 'held' })
     })
 
     check('keeps an answer that was stored before the hold was voided', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
-      await store.idempotency.complete(claim, exampleAnswer('accepted'), EXAMPLE_NOW_MS)
-      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
-      expect((await store.idempotency.claim(claim, EXAMPLE_NOW_MS)).status).toEqual('replay')
+      await placeHold(store, { claim })
+      await store.idempotency.complete(claim, exampleAnswer('accepted'), NOW_MS)
+      await store.ledger.void('hold_1', NOW_MS)
+      expect((await store.idempotency.claim(claim, NOW_MS)).status).toEqual('replay')
     })
 
     for (const answer of [undefined, exampleAnswer('late')]) {
@@ -393,14 +375,10 @@ export function describeLedgerClaims(
           await fundedLedger(store, 1_000n)
           const nowMs = claim.expiresAtMs + 1
           const expiresAtMs = nowMs + 86_400_000
-          const first = { ...claim, claimedBy: 'hold_1' }
-          await store.ledger.reserve(exampleReservation({ claim: first, expiresAtMs }), EXAMPLE_NOW_MS)
+          await placeHold(store, { claim: { ...claim, claimedBy: 'hold_1' }, expiresAtMs })
           const second = { ...claim, expiresAtMs, claimedBy: 'hold_2' }
-          const held = await store.ledger.reserve(
-            exampleReservation({ holdId: 'hold_2', claim: second, expiresAtMs }),
-            nowMs,
-          )
-          await store.ledger.settle({ holdId: 'hold_1', amount: 10n, description: 'late', answer }, nowMs)
+          const held = await placeHold(store, { holdId: 'hold_2', claim: second, expiresAtMs }, nowMs)
+          await settleHold(store, 10n, { description: 'late', answer }, nowMs)
           expect(held).toEqual({ status: 'held' })
           expect(await store.idempotency.claim(claim, nowMs)).toEqual({ status: 'in_flight' })
         },
@@ -409,11 +387,11 @@ export function describeLedgerClaims(
 
     check('stores no answer with a hold that had ended before', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
-      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
+      await placeHold(store, { claim })
+      await store.ledger.void('hold_1', NOW_MS)
       const late = { holdId: 'hold_1', amount: 10n, description: 'late', answer: exampleAnswer('late') }
-      await store.ledger.settle(late, EXAMPLE_NOW_MS)
-      expect(await store.idempotency.claim(claim, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
+      await store.ledger.settle(late, NOW_MS)
+      expect(await store.idempotency.claim(claim, NOW_MS)).toEqual({ status: 'claimed' })
     })
   })
 }

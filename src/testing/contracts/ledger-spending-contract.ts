@@ -4,13 +4,14 @@ import {
   ACCOUNT_ID,
   type ContractRunner,
   type ContractSubject,
-  EXAMPLE_NOW_MS,
+  contractCases,
   exampleClaim,
   exampleKey,
   exampleReservation,
   fundedLedger,
   type LedgerStore,
-  withDriver,
+  NOW_MS,
+  settleHold,
 } from './contract-runner.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -21,24 +22,21 @@ const REFUSED = { status: 'spending_limit', counter: KEY_COUNTER }
 const A_DAY = 'account:account_1:2025-06-15'
 
 /** Tests what a ledger guarantees about the caps of accounts and keys. */
-export function describeLedgerSpending(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<LedgerStore>,
-): void {
-  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeLedgerSpending(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const reserve = async (
     { ledger }: LedgerStore,
     holdId: string,
     amount: bigint,
-    { nowMs = EXAMPLE_NOW_MS, ...more }: Partial<Reservation> & { readonly nowMs?: number } = {},
+    { nowMs = NOW_MS, ...more }: Partial<Reservation> & { readonly nowMs?: number } = {},
   ) => ledger.reserve(exampleReservation({ holdId, amount, expiresAtMs: nowMs + 900_000, ...more }), nowMs)
   /** Creates an account with money, and a key with a cap of 1,000 per month. */
   const capped = async (store: LedgerStore, balance = 10_000n) => {
     await fundedLedger(store, balance)
     await store.keys.insert(exampleKey({ spendingCap: monthly(1_000n) }))
   }
-  const settle = (store: LedgerStore, holdId: string, amount: bigint, nowMs = EXAMPLE_NOW_MS) =>
-    store.ledger.settle({ holdId, amount, description: 'chat' }, nowMs)
+  const settle = (store: LedgerStore, holdId: string, amount: bigint, nowMs = NOW_MS) =>
+    settleHold(store, amount, { holdId }, nowMs)
 
   describe('ledger contract: spending caps', () => {
     check('counts a hold at once and refuses what would pass the cap, naming it', async (store) => {
@@ -89,7 +87,7 @@ export function describeLedgerSpending(
       await reserve(store, 'hold_1', 600n)
       expect(await reserve(store, 'hold_1', 600n)).toEqual(HELD)
       expect(await reserve(store, 'hold_2', 500n)).toEqual(REFUSED)
-      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
+      await store.ledger.void('hold_1', NOW_MS)
       expect(await reserve(store, 'hold_2', 500n)).toEqual(REFUSED)
       expect(await reserve(store, 'hold_3', 1_000n)).toEqual(HELD)
     })
@@ -107,7 +105,7 @@ export function describeLedgerSpending(
       await reserve(store, 'hold_1', 600n)
       await settle(store, 'hold_1', 1_500n)
       const credit = { creditId: 'credit_2', accountId: ACCOUNT_ID, amount: 5_000n, description: 'more' }
-      await store.ledger.credit(credit, EXAMPLE_NOW_MS)
+      await store.ledger.credit(credit, NOW_MS)
       await store.keys.update('key_1', { spendingCap: monthly(1_600n) })
       expect(await reserve(store, 'hold_2', 101n)).toEqual(REFUSED)
       expect(await reserve(store, 'hold_3', 100n)).toEqual(HELD)
@@ -116,18 +114,18 @@ export function describeLedgerSpending(
     check('gives the whole hold back when it is voided or expires, once', async (store) => {
       await capped(store)
       await reserve(store, 'hold_1', 600n)
-      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
-      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
-      await reserve(store, 'hold_2', 600n, { expiresAtMs: EXAMPLE_NOW_MS - 1 })
-      await store.ledger.expire(EXAMPLE_NOW_MS, 10)
+      await store.ledger.void('hold_1', NOW_MS)
+      await store.ledger.void('hold_1', NOW_MS)
+      await reserve(store, 'hold_2', 600n, { expiresAtMs: NOW_MS - 1 })
+      await store.ledger.expire(NOW_MS, 10)
       expect(await reserve(store, 'hold_3', 1_001n)).toEqual(REFUSED)
       expect(await reserve(store, 'hold_4', 1_000n)).toEqual(HELD)
     })
 
     check('counts the charge of a hold that had expired', async (store) => {
       await capped(store)
-      await reserve(store, 'hold_1', 600n, { expiresAtMs: EXAMPLE_NOW_MS - 1 })
-      await store.ledger.expire(EXAMPLE_NOW_MS, 10)
+      await reserve(store, 'hold_1', 600n, { expiresAtMs: NOW_MS - 1 })
+      await store.ledger.expire(NOW_MS, 10)
       await settle(store, 'hold_1', 400n)
       expect(await reserve(store, 'hold_2', 601n)).toEqual(REFUSED)
       expect(await reserve(store, 'hold_3', 600n)).toEqual(HELD)
@@ -139,7 +137,7 @@ export function describeLedgerSpending(
       expect(await reserve(store, 'hold_1', 1_500n, { claim })).toEqual(REFUSED)
       const { balance, held } = (await store.ledger.account(ACCOUNT_ID)) ?? {}
       expect({ balance, held }).toEqual({ balance: 10_000n, held: 0n })
-      expect(await store.idempotency.claim(claim, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
+      expect(await store.idempotency.claim(claim, NOW_MS)).toEqual({ status: 'claimed' })
       expect(await reserve(store, 'hold_2', 1_000n)).toEqual(HELD)
     })
 
@@ -147,7 +145,7 @@ export function describeLedgerSpending(
       await capped(store, 500n)
       expect(await reserve(store, 'hold_1', 600n)).toEqual({ status: 'insufficient_balance' })
       const credit = { creditId: 'credit_2', accountId: ACCOUNT_ID, amount: 5_000n, description: 'more' }
-      await store.ledger.credit(credit, EXAMPLE_NOW_MS)
+      await store.ledger.credit(credit, NOW_MS)
       expect(await reserve(store, 'hold_2', 1_000n)).toEqual(HELD)
     })
 
@@ -178,7 +176,7 @@ export function describeLedgerSpending(
       await reserve(store, 'hold_3', 70n, { keyId: 'key_2' })
       const chargeId = (await store.ledger.entries(ACCOUNT_ID, 1))[0]!.id
       const refund = { refundId: 'refund_1', chargeId, amount: 50n, description: 'bad' }
-      await store.ledger.refund(refund, EXAMPLE_NOW_MS)
+      await store.ledger.refund(refund, NOW_MS)
       const both = (charged: bigint, held: bigint) => {
         return { period: 20250615, chargedDay: charged, chargedMonth: charged, heldDay: held, heldMonth: held }
       }
@@ -192,7 +190,7 @@ export function describeLedgerSpending(
     check('starts a new day from zero, and the month goes on', async (store) => {
       await capped(store)
       const daily = { key: { amount: 700n, period: 'day' as const } }
-      const nowMs = EXAMPLE_NOW_MS + DAY_MS
+      const nowMs = NOW_MS + DAY_MS
       await reserve(store, 'hold_1', 600n)
       await reserve(store, 'hold_2', 100n)
       await settle(store, 'hold_1', 300n)
@@ -209,7 +207,7 @@ export function describeLedgerSpending(
 
     check('starts a new month from zero, which earlier holds do not touch', async (store) => {
       await capped(store)
-      const nowMs = EXAMPLE_NOW_MS + 20 * DAY_MS
+      const nowMs = NOW_MS + 20 * DAY_MS
       await reserve(store, 'hold_1', 1_000n)
       expect(await reserve(store, 'hold_2', 1_000n, { nowMs })).toEqual(HELD)
       await settle(store, 'hold_1', 900n, nowMs)

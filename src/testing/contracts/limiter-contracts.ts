@@ -4,8 +4,8 @@ import {
   type ContractClock,
   type ContractRunner,
   type ContractSubject,
+  contractCases,
   standingClock,
-  withDriver,
 } from './contract-runner.ts'
 
 /** A rate limiter under test. Set `clock` if it does not use the given `nowMs`. */
@@ -14,10 +14,9 @@ export interface RateLimiterSubject extends ContractSubject<RateLimiter> {
 }
 
 /** Tests each guarantee of {@link RateLimiter}. Limits are small and slow, so that a running clock does not matter. */
-export function describeRateLimiter({ describe, it, expect }: ContractRunner, subject: RateLimiterSubject): void {
+export function describeRateLimiter(runner: ContractRunner, subject: RateLimiterSubject): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const clock = subject.clock ?? standingClock()
-  const check = (name: string, body: (limiter: RateLimiter) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
 
   describe('rate limiter contract', () => {
     check('grants the whole limit at once and refuses what goes beyond it', async (limiter) => {
@@ -152,13 +151,9 @@ const LEASE_MS = 60_000
 const LIMIT = 2
 
 /** Tests each guarantee of {@link ConcurrencyLimiter}. */
-export function describeConcurrencyLimiter(
-  { describe, it, expect }: ContractRunner,
-  subject: ConcurrencyLimiterSubject,
-): void {
+export function describeConcurrencyLimiter(runner: ContractRunner, subject: ConcurrencyLimiterSubject): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const clock = subject.clock ?? standingClock()
-  const check = (name: string, body: (limiter: ConcurrencyLimiter) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
   const acquire = async (limiter: ConcurrencyLimiter, leaseId: string, bucket = 'key_1') =>
     limiter.acquire({ bucket, leaseId, limit: LIMIT, expiresAtMs: clock.now() + LEASE_MS }, clock.now())
 
@@ -247,10 +242,9 @@ const KEEP_MS = 60_000
 const LARGE_BYTES = 1024 * 1024
 
 /** One case for each guarantee of {@link ResponseCache}. */
-export function describeResponseCache({ describe, it, expect }: ContractRunner, subject: ResponseCacheSubject): void {
+export function describeResponseCache(runner: ContractRunner, subject: ResponseCacheSubject): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const clock = subject.clock ?? standingClock()
-  const check = (name: string, body: (cache: ResponseCache) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
   const read = async (cache: ResponseCache, key: string): Promise<number[] | undefined> => {
     const entry = await cache.get(key, clock.now())
     return entry && [...entry]

@@ -3,22 +3,18 @@ import {
   ACCOUNT_ID,
   type ContractRunner,
   type ContractSubject,
-  EXAMPLE_NOW_MS,
+  contractCases,
   exampleTask,
+  NOW_MS,
   type TaskContractStore,
-  withDriver,
 } from './contract-runner.ts'
 
 /** The tasks of all accounts, as operators list them. */
-export function describeTaskLists(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<TaskContractStore>,
-): void {
-  const check = (name: string, body: (tasks: TaskStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, (store) => body(store.tasks)))
+export function describeTaskLists(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('task store contract: tasks of all accounts', () => {
-    check('are listed newest first, by account and state', async (tasks) => {
+    check('are listed newest first, by account and state', async ({ tasks }) => {
       await insertFour(tasks)
       const listed = async (query: Omit<Parameters<TaskStore['listAll']>[0], 'limit'>, limit = 10) =>
         (await tasks.listAll({ ...query, limit })).map(({ id }) => id)
@@ -32,9 +28,9 @@ export function describeTaskLists(
       expect(await tasks.listAll({ state: 'failed', limit: 1 })).toEqual([FOREIGN])
     })
 
-    check('go on behind the last one seen, also of one moment', async (tasks) => {
+    check('go on behind the last one seen, also of one moment', async ({ tasks }) => {
       await insertFour(tasks)
-      const after = { createdAtMs: EXAMPLE_NOW_MS + 2, id: 'task_3' }
+      const after = { createdAtMs: NOW_MS + 2, id: 'task_3' }
       const listed = async (query: Omit<Parameters<TaskStore['listAll']>[0], 'limit'>) =>
         (await tasks.listAll({ ...query, limit: 10 })).map(({ id }) => id)
       expect(await listed({ after })).toEqual(['task_2', 'task_1'])
@@ -49,11 +45,11 @@ const FOREIGN = exampleTask({
   id: 'task_9',
   accountId: 'account_2',
   state: 'failed',
-  createdAtMs: EXAMPLE_NOW_MS + 3,
+  createdAtMs: NOW_MS + 3,
 })
 
 async function insertFour(tasks: TaskStore): Promise<void> {
   for (const [id, age] of Object.entries({ task_2: 2, task_1: 1, task_3: 2 }))
-    await tasks.insert(exampleTask({ id, createdAtMs: EXAMPLE_NOW_MS + age }))
+    await tasks.insert(exampleTask({ id, createdAtMs: NOW_MS + age }))
   await tasks.insert(FOREIGN)
 }
