@@ -29,11 +29,10 @@ export function checkAnthropicFields(request: Fields, revision: AnthropicRevisio
   const model = asText(request['model'])
   const rules = anthropicModelRules(model)
   const maxTokens = asNumber(request['max_tokens']) ?? 0
-  if (maxTokens > rules.maxOutputTokens) {
+  if (maxTokens > rules.maxOutputTokens)
     refuseAnthropic(
       `max_tokens: ${maxTokens} > ${rules.maxOutputTokens}, which is the maximum allowed number of output tokens for ${model}`,
     )
-  }
   checkSampling(request, rules, revision.version)
   checkThinking(request, rules)
   checkTools(request, rules)
@@ -57,9 +56,8 @@ function checkSampling(request: Fields, rules: AnthropicModelRules, version: str
     if (Number(value) < 0 || Number(value) > 1) refuseAnthropic(`${field}: range: 0..1`)
   }
   if (rules.sampling === 'one') {
-    if (given.includes('temperature') && given.includes('top_p')) {
+    if (given.includes('temperature') && given.includes('top_p'))
       refuseAnthropic('`temperature` and `top_p` cannot both be specified for this model. Please use only one.')
-    }
     return
   }
   const { temperature, top_p: topP, top_k: topK } = request
@@ -81,15 +79,12 @@ function checkThinking(request: Fields, rules: AnthropicModelRules): void {
   if (type !== 'enabled') return
   const budget = asNumber(thinking['budget_tokens'])
   if (budget === undefined) refuseAnthropic('thinking.enabled.budget_tokens: Field required')
-  if (budget < MIN_THINKING_BUDGET) {
+  if (budget < MIN_THINKING_BUDGET)
     refuseAnthropic(`thinking.enabled.budget_tokens: Input should be greater than or equal to ${MIN_THINKING_BUDGET}`)
-  }
-  if (budget >= (asNumber(request['max_tokens']) ?? Number.POSITIVE_INFINITY)) {
+  if (budget >= (asNumber(request['max_tokens']) ?? Number.POSITIVE_INFINITY))
     refuseAnthropic('`max_tokens` must be greater than `thinking.budget_tokens`.')
-  }
-  if (isGiven(request['temperature']) && request['temperature'] !== 1) {
+  if (isGiven(request['temperature']) && request['temperature'] !== 1)
     refuseAnthropic('`temperature` may only be set to 1 when thinking is enabled.')
-  }
 }
 
 function checkTools(request: Fields, rules: AnthropicModelRules): void {
@@ -98,26 +93,22 @@ function checkTools(request: Fields, rules: AnthropicModelRules): void {
     .forEach((tool, position) => {
       const isServerTool = isGiven(tool['type']) && tool['type'] !== 'custom'
       if (isServerTool) return
-      if (!/^[a-zA-Z0-9_-]{1,64}$/.test(asText(tool['name']))) {
+      if (!/^[a-zA-Z0-9_-]{1,64}$/.test(asText(tool['name'])))
         refuseAnthropic(`tools.${position}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'`)
-      }
       const type = asObject(tool['input_schema'])['type']
       if (type === undefined) refuseAnthropic(`tools.${position}.custom.input_schema.type: Field required`)
       if (type !== 'object') refuseAnthropic(`tools.${position}.custom.input_schema.type: Input should be 'object'`)
     })
   const choice = asText(asObject(request['tool_choice'])['type'])
-  if (choice !== '' && !['auto', 'any', 'tool', 'none'].includes(choice)) {
+  if (choice !== '' && !['auto', 'any', 'tool', 'none'].includes(choice))
     refuseAnthropic(
       `tool_choice: Input tag '${choice}' found using 'type' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'`,
     )
-  }
-  if (choice !== '' && asList(request['tools']).length === 0) {
+  if (choice !== '' && asList(request['tools']).length === 0)
     refuseAnthropic('tool_choice: tool_choice may only be specified while providing tools')
-  }
   if (choice !== 'any' && choice !== 'tool') return
-  if (asObject(request['thinking'])['type'] === 'enabled') {
+  if (asObject(request['thinking'])['type'] === 'enabled')
     refuseAnthropic('Thinking may not be enabled when tool_choice forces tool use.')
-  }
   if (!rules.takesForcedToolChoice) refuseAnthropic('tool_choice: forcing tool use is not supported for this model')
 }
 
@@ -145,17 +136,15 @@ function checkOutputSchema(schema: unknown): void {
   }
   if (!isGiven(schema)) return
   const object = asObject(schema)
-  if (object['type'] === 'object' && object['additionalProperties'] !== false) {
+  if (object['type'] === 'object' && object['additionalProperties'] !== false)
     refuseAnthropic(
       "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false",
     )
-  }
   const limit = typeof object['type'] === 'string' ? UNSUPPORTED.find((keyword) => keyword in object) : undefined
-  if (limit !== undefined) {
+  if (limit !== undefined)
     refuseAnthropic(
       `output_config.format.schema: For '${asText(object['type'])}' type, property '${limit}' is not supported`,
     )
-  }
   for (const entry of Object.values(asObject(object['properties']))) checkOutputSchema(entry)
   for (const entry of Object.values(asObject(object['$defs']))) checkOutputSchema(entry)
   checkOutputSchema(object['items'])
@@ -182,18 +171,16 @@ export function checkAnthropicMessages(request: Fields): void {
 
 function checkMessage(message: Fields, position: number): void {
   const role = asText(message['role'])
-  if (!ROLES.includes(role)) {
+  if (!ROLES.includes(role))
     refuseAnthropic(`messages.${position}.role: Input should be ${ROLES.map((name) => `'${name}'`).join(', ')}`)
-  }
   // An instruction may change only the effort.
   if (role === 'system' && !isGiven(message['content']) && isGiven(message['output_config'])) return
   if (!isGiven(message['content'])) refuseAnthropic(`messages.${position}.content: Field required`)
   const blocks = blocksOf(message)
-  if (message['content'] === '' || blocks.length === 0) {
+  if (message['content'] === '' || blocks.length === 0)
     refuseAnthropic(
       `messages.${position}: all messages must have non-empty content except for the optional final assistant message`,
     )
-  }
   blocks.forEach((block, index) => {
     checkBlock(block, role, `messages.${position}.content.${index}`)
   })
@@ -212,9 +199,8 @@ function checkBlock(block: Fields, role: string, place: string): void {
       return
     case 'tool_use':
       if (role !== 'assistant') refuseAnthropic(`${place}: \`tool_use\` blocks can only be in \`assistant\` messages`)
-      if (!isGiven(block['input']) || Array.isArray(block['input']) || typeof block['input'] !== 'object') {
+      if (!isGiven(block['input']) || Array.isArray(block['input']) || typeof block['input'] !== 'object')
         refuseAnthropic(`${place}.tool_use.input: Input should be a valid dictionary`)
-      }
       if (!TOOL_ID.test(asText(block['id'])))
         refuseAnthropic(`${place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'`)
       return
@@ -244,20 +230,18 @@ function checkImage(source: Fields, place: string): void {
   if (source['type'] === 'url' || source['type'] === 'file') return
   if (source['type'] !== 'base64')
     refuseAnthropic(`${place}.image.source: Input tag '${asText(source['type'])}' is not expected`)
-  if (!IMAGE_TYPES.includes(asText(source['media_type']))) {
+  if (!IMAGE_TYPES.includes(asText(source['media_type'])))
     refuseAnthropic(
       `${place}.image.source.base64.media_type: Input should be ${IMAGE_TYPES.map((type) => `'${type}'`).join(', ')}`,
     )
-  }
   if (!/^[A-Za-z0-9+/]+=*$/.test(asText(source['data'])))
     refuseAnthropic(`${place}.image.source.base64: invalid base64 data`)
 }
 
 /** A system message follows a user turn and is last or precedes an assistant turn; several count as one. */
 function checkSystemPositions(messages: readonly Fields[]): void {
-  if (messages[0]?.['role'] === 'system') {
+  if (messages[0]?.['role'] === 'system')
     refuseAnthropic('messages.0: use the top-level `system` parameter for the initial system prompt')
-  }
   const turns = messages.filter(
     (message, position) => message['role'] !== 'system' || messages[position - 1]?.['role'] !== 'system',
   )
@@ -272,14 +256,12 @@ function checkSystemPositions(messages: readonly Fields[]): void {
 function checkPrefill(messages: readonly Fields[], model: string): void {
   const last = messages.at(-1)
   if (last?.['role'] !== 'assistant') return
-  if (!anthropicModelRules(model).takesPrefill) {
+  if (!anthropicModelRules(model).takesPrefill)
     refuseAnthropic(
       'This model does not support assistant message prefill. The conversation must end with a user message.',
     )
-  }
-  if (/\s$/.test(asText(blocksOf(last).at(-1)?.['text']))) {
+  if (/\s$/.test(asText(blocksOf(last).at(-1)?.['text'])))
     refuseAnthropic('messages: final assistant content cannot end with trailing whitespace')
-  }
 }
 
 /** Within a tool loop, the last assistant turn begins with the thinking that led to the call. */
@@ -334,27 +316,24 @@ export function checkToolPairs(messages: readonly Fields[]): void {
       const next = turns[position + 1]
       const answered = leadingResults(next)
       const missing = idsOf(turn.blocks, 'tool_use', 'id').filter((id) => !answered.includes(id))
-      if (missing.length > 0) {
+      if (missing.length > 0)
         refuseAnthropic(
           `messages.${position}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${missing.join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
         )
-      }
       return
     }
     const results = idsOf(turn.blocks, 'tool_result', 'tool_use_id')
     const before = turns[position - 1]
     const called = before?.role === 'assistant' ? idsOf(before.blocks, 'tool_use', 'id') : []
     const unexpected = results.find((id) => !called.includes(id))
-    if (unexpected !== undefined) {
+    if (unexpected !== undefined)
       refuseAnthropic(
         `messages.${position}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${unexpected}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
       )
-    }
-    if (new Set(results).size < results.length) {
+    if (new Set(results).size < results.length)
       refuseAnthropic(
         `messages.${position}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with one id`,
       )
-    }
   })
 }
 

@@ -123,13 +123,12 @@ function messageHead(request: Fields, context: AnswerContext): Fields {
 function answerBlocks(request: Fields, turn: ChatTurn, context: AnswerContext): AnswerBlock[] {
   const blocks: AnswerBlock[] = []
   if (turn.reasoning.length > 0) blocks.push(thinkingBlock(request, turn, context.id))
-  if (turn.words.length > 0) {
+  if (turn.words.length > 0)
     blocks.push({
       whole: { type: 'text', text: turn.words.join('') },
       start: { type: 'text', text: '' },
       deltas: turn.words.map((text) => ({ type: 'text_delta', text })),
     })
-  }
   turn.toolCalls.forEach((call, index) => {
     const head = { type: 'tool_use', id: `toolu_${context.id}${index}`, name: call.name }
     const pieces = Object.keys(call.arguments).length === 0 ? [] : words(JSON.stringify(call.arguments))

@@ -111,9 +111,8 @@ export function anthropicModelRules(model: string): AnthropicModelRules {
   if (version < 5) return { ...hidden, sampling: 'default', thinking: ['adaptive', 'disabled'] }
   const fifth = { ...hidden, thinksByDefault: true, sampling: 'none' as const }
   if (family === 'haiku') return { ...fifth, thinking: ['adaptive', 'disabled'] }
-  if (family === 'fable' || family === 'mythos') {
+  if (family === 'fable' || family === 'mythos')
     return { ...fifth, thinking: ['adaptive'], takesForcedToolChoice: version < 5.1 }
-  }
   if (version < 5.5) return { ...fifth, sampling: 'default', thinking: ['adaptive', 'disabled'] }
   const offValue = family === 'sonnet' ? ['between_tools'] : []
   return { ...fifth, thinking: ['adaptive', ...offValue], takesForcedToolChoice: false }

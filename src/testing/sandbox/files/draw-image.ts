@@ -26,9 +26,8 @@ const LONGEST_SIDE = 16_384
  */
 export function drawPicture({ width, height, format, seed }: PictureRequest): Uint8Array {
   for (const side of [width, height]) {
-    if (!Number.isInteger(side) || side < 1 || side > LONGEST_SIDE) {
+    if (!Number.isInteger(side) || side < 1 || side > LONGEST_SIDE)
       throw new RangeError(`a picture's side must be a whole number from 1 to ${LONGEST_SIDE}, not ${side}`)
-    }
   }
   if (format === 'png') return encodePng(colourBands(width, height, seed))
   const colour = createHash('sha256').update(seed).digest()

@@ -42,20 +42,17 @@ export function checkGeminiContents(request: unknown, model: string): void {
 
 function checkContent(content: unknown, position: number): void {
   const role = asObject(content)['role']
-  if (role !== undefined && role !== 'user' && role !== 'model' && role !== 'function') {
+  if (role !== undefined && role !== 'user' && role !== 'model' && role !== 'function')
     refuseGemini('Please use a valid role: user, model.')
-  }
   const parts = partsOf(content)
-  if (parts.length === 0) {
+  if (parts.length === 0)
     refuseGemini(`* GenerateContentRequest.contents[${position}].parts: contents.parts must not be empty.`)
-  }
   parts.forEach((part, index) => {
     const place = `contents[${position}].parts[${index}]`
-    if (DATA_FIELDS.filter((name) => isGiven(field(part, name))).length !== 1) {
+    if (DATA_FIELDS.filter((name) => isGiven(field(part, name))).length !== 1)
       refuseGemini(
         `* GenerateContentRequest.${place}.data: required oneof field 'data' must have one initialized field`,
       )
-    }
     checkObject(field(field(part, 'functionCall'), 'args'), `${place}.function_call.args`)
     checkObject(field(field(part, 'functionResponse'), 'response'), `${place}.function_response.response`)
   })
@@ -75,22 +72,19 @@ function checkCallTurns(contents: readonly unknown[]): void {
   contents.forEach((content, position) => {
     const before = contents[position - 1]
     const calls = countOf(content, 'functionCall')
-    if (calls > 0 && (before === undefined || asObject(before)['role'] === 'model')) {
+    if (calls > 0 && (before === undefined || asObject(before)['role'] === 'model'))
       refuseGemini(
         'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',
       )
-    }
     const responses = countOf(content, 'functionResponse')
     const called = countOf(before, 'functionCall')
     if (responses === 0 && called === 0) return
-    if (called === 0) {
+    if (called === 0)
       refuseGemini('Please ensure that function response turn comes immediately after a function call turn.')
-    }
-    if (responses !== called) {
+    if (responses !== called)
       refuseGemini(
         'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.',
       )
-    }
   })
 }
 
@@ -256,25 +250,22 @@ function checkTools(request: unknown): void {
   asList(field(request, 'tools')).forEach((tool, position) => {
     const declarations = field(tool, 'functionDeclarations')
     if (!Array.isArray(declarations)) return
-    if (declarations.length === 0) {
+    if (declarations.length === 0)
       refuseGemini(
         `* GenerateContentRequest.tools[${position}].function_declarations: at least one function declaration is required.`,
       )
-    }
     declarations.forEach((declaration: unknown, index) => {
       const place = `tools[${position}].function_declarations[${index}]`
       const name = asText(asObject(declaration)['name'])
-      if (!/^[a-zA-Z_][\w.:-]{0,63}$/.test(name)) {
+      if (!/^[a-zA-Z_][\w.:-]{0,63}$/.test(name))
         refuseGemini(
           `* GenerateContentRequest.${place}.name: Invalid function name. Must start with a letter or an underscore.`,
         )
-      }
       if (declared.has(name)) refuseGemini(`Duplicate function declaration found: ${name}`)
       declared.add(name)
       const parameters = field(declaration, 'parameters')
-      if (isGiven(parameters) && isGiven(field(declaration, 'parametersJsonSchema'))) {
+      if (isGiven(parameters) && isGiven(field(declaration, 'parametersJsonSchema')))
         refuseGemini(`* GenerateContentRequest.${place}: parameters and parameters_json_schema must not both be set.`)
-      }
       if (isGiven(parameters)) checkGeminiSchema(asObject(parameters), `${place}.parameters`)
     })
   })
@@ -283,9 +274,8 @@ function checkTools(request: unknown): void {
   if (mode !== '' && !MODES.includes(mode))
     refuseGemini(`Invalid value at 'tool_config.function_calling_config.mode', "${mode}"`)
   const allowed = asList(field(calling, 'allowedFunctionNames'))
-  if (allowed.length > 0 && mode !== 'ANY' && mode !== 'VALIDATED') {
+  if (allowed.length > 0 && mode !== 'ANY' && mode !== 'VALIDATED')
     refuseGemini('Function calling config is set without mode ANY or VALIDATED, allowed_function_names must be empty.')
-  }
   const unknown = allowed.find((name) => !declared.has(asText(name)))
   if (unknown !== undefined)
     refuseGemini(`allowed_function_names contains a function that is not declared: ${asText(unknown)}`)
@@ -301,9 +291,8 @@ function checkThinking(thinking: unknown, model: string): void {
     const name = asText(level).toUpperCase()
     if (!LEVELS.includes(name))
       refuseGemini(`Invalid value at 'generation_config.thinking_config.thinking_level', "${asText(level)}"`)
-    if (name === 'MINIMAL' && !takesMinimalThinking(model)) {
+    if (name === 'MINIMAL' && !takesMinimalThinking(model))
       refuseGemini('Thinking level MINIMAL is not supported for this model. Please retry with other thinking level.')
-    }
   }
   if (budget === 0 && /-pro/.test(model)) refuseGemini('Budget 0 is invalid. This model only works in thinking mode.')
 }
@@ -320,11 +309,10 @@ function checkResponseSchema(config: unknown): void {
   const jsonSchema = field(config, 'responseJsonSchema')
   if (isGiven(schema) && isGiven(jsonSchema))
     refuseGemini('Only one of response_schema and response_json_schema may be set.')
-  if ((isGiven(schema) || isGiven(jsonSchema)) && field(config, 'responseMimeType') !== 'application/json') {
+  if ((isGiven(schema) || isGiven(jsonSchema)) && field(config, 'responseMimeType') !== 'application/json')
     refuseGemini(
       '* GenerateContentRequest.generation_config.response_mime_type: must be application/json when a response schema is set.',
     )
-  }
   if (isGiven(schema)) checkGeminiSchema(asObject(schema), 'generation_config.response_schema')
 }
 
@@ -339,19 +327,16 @@ const TYPES = ['STRING', 'NUMBER', 'INTEGER', 'BOOLEAN', 'ARRAY', 'OBJECT', 'NUL
 export function checkGeminiSchema(schema: Fields, place: string): void {
   checkKnownFields(schema, KEYWORDS, place)
   const { type } = schema
-  if (Array.isArray(type)) {
+  if (Array.isArray(type))
     refuseGemini(
       `Invalid JSON payload received. Unknown name "type" at '${place}': Proto field is not repeating, cannot start list.`,
     )
-  }
-  if (type !== undefined && !TYPES.includes(String(type).toUpperCase())) {
+  if (type !== undefined && !TYPES.includes(String(type).toUpperCase()))
     refuseGemini(
       `Invalid value at '${place}.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), "${String(type)}"`,
     )
-  }
-  if (asList(schema['enum']).some((value) => typeof value !== 'string')) {
+  if (asList(schema['enum']).some((value) => typeof value !== 'string'))
     refuseGemini(`Invalid value at '${place}.enum[0]' (TYPE_STRING)`)
-  }
   Object.values(asObject(schema['properties'])).forEach((property, position) => {
     checkGeminiSchema(asObject(property), `${place}.properties[${position}].value`)
   })

@@ -71,9 +71,8 @@ function checkInteraction(call: SandboxCall): void {
   const model = asText(request['model'])
   if (!/^(?:gemini|nano-banana)-/.test(model)) refuse(`Model '${model}' is not found or does not support interactions.`)
   checkInput(request['input'], model)
-  if (isGiven(request['system_instruction']) && typeof request['system_instruction'] !== 'string') {
+  if (isGiven(request['system_instruction']) && typeof request['system_instruction'] !== 'string')
     refuse("Invalid value at 'system_instruction': a string is expected.")
-  }
   for (const format of asFormats(request['response_format'])) checkFormat(format, model)
   checkConfig(asObject(request['generation_config']), model)
   checkHistory(request, call)
@@ -111,12 +110,10 @@ function checkInput(input: unknown, model: string): void {
 function checkPicture(block: Fields, place: string): void {
   const data = block['data']
   if (!isGiven(data) && !isGiven(block['uri'])) refuse(`One of 'data' and 'uri' is required at '${place}'.`)
-  if (isGiven(data) && !/^[A-Za-z0-9+/_-]+={0,2}$/.test(asText(data).slice(0, 4096))) {
+  if (isGiven(data) && !/^[A-Za-z0-9+/_-]+={0,2}$/.test(asText(data).slice(0, 4096)))
     refuse(`Invalid value at '${place}.data': Base64 decoding failed.`)
-  }
-  if (isGiven(data) && !asText(block['mime_type']).startsWith('image/')) {
+  if (isGiven(data) && !asText(block['mime_type']).startsWith('image/'))
     refuse(`Invalid value at '${place}.mime_type': ${JSON.stringify(block['mime_type'])}`)
-  }
 }
 
 function checkFormat(format: Fields, model: string): void {
@@ -147,9 +144,8 @@ function checkHistory(request: Fields, call: SandboxCall): void {
   if (request['background'] === true) refuse('Background execution is not supported by this model.')
   if (!isGiven(request['previous_interaction_id'])) return
   if (!isStored) refuse("'previous_interaction_id' cannot be used when 'store' is false.")
-  if (!isOwnInteraction(asText(request['previous_interaction_id']), credentialOf(call))) {
+  if (!isOwnInteraction(asText(request['previous_interaction_id']), credentialOf(call)))
     refuse('previous_interaction_id not found', 404)
-  }
 }
 
 const CALL_BYTES = 12

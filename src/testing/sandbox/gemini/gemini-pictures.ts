@@ -162,8 +162,7 @@ function response(model: string, context: AnswerContext, candidate: Fields, usag
 function checked(value: unknown, offered: readonly string[], name: string): string | undefined {
   if (value === undefined) return undefined
   const text = asText(value)
-  if (!offered.includes(text)) {
+  if (!offered.includes(text))
     refuseGemini(`Invalid value at 'generation_config.image_config.${name}', ${JSON.stringify(value)}`)
-  }
   return text
 }

@@ -174,9 +174,8 @@ function cutAtStop(text: string, stop: readonly string[]): { text: string; stopS
 function toolCallsFor(prompt: ChatPrompt, said: string): TurnToolCall[] {
   const { toolChoice, tools } = prompt
   if (toolChoice === 'none') return []
-  if (typeof toolChoice === 'object') {
+  if (typeof toolChoice === 'object')
     return tools.filter((tool) => tool.name === toolChoice.name).map((tool) => callOf(tool))
-  }
   const mentioned = mentionedTools(tools, said)
   const wanted = mentioned.length === 0 && toolChoice === 'required' ? tools.slice(0, 1) : mentioned
   return (prompt.parallelToolCalls ? wanted : wanted.slice(0, 1)).map((tool) => callOf(tool))

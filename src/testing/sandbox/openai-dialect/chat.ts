@@ -97,13 +97,12 @@ export function chatAnswer(
   headers: readonly string[],
 ): SandboxReply {
   const parts: AnswerParts = { request: asObject(body), turn, context, dialect }
-  if (parts.request['stream'] === true) {
+  if (parts.request['stream'] === true)
     return streamReply(
       headers,
       chatEvents(parts),
       eventText({ ...chunkHead(parts), choices: [choice(0, { content: ' more' })] }),
     )
-  }
   return jsonReply(200, headers, wholeAnswer(parts))
 }
 
@@ -224,9 +223,8 @@ export type RefuseField = (message: string, param: string | null, code?: string)
 export function checkChatRequest(body: unknown, refuse: RefuseField): void {
   const request = asObject(body)
   if (asText(request['model']) === '') refuse('you must provide a model parameter', 'model')
-  if (asList(request['messages']).length === 0) {
+  if (asList(request['messages']).length === 0)
     refuse("Missing required parameter: 'messages'.", 'messages', 'missing_required_parameter')
-  }
   if (isGiven(request['stream_options']) && request['stream'] !== true) {
     const message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
     refuse(message, 'stream_options')
