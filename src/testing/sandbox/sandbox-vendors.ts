@@ -8,9 +8,8 @@ import {
   BEDROCK_COUNT_TOKENS,
   BEDROCK_EMBEDDINGS,
   bedrockMessages,
-} from './amazon-bedrock/bedrock-operations.ts'
-import { anthropicBatches } from './anthropic/anthropic-batches.ts'
-import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from './anthropic/anthropic-messages.ts'
+} from './amazon-bedrock/amazon-bedrock.ts'
+import { ANTHROPIC_COUNT_TOKENS, anthropicBatches, anthropicMessages } from './anthropic/anthropic.ts'
 import { ANTHROPIC_ERRORS } from './anthropic/anthropic-request.ts'
 import { AZURE_OPENAI_CHAT, AZURE_OPENAI_RESPONSES } from './azure/azure-openai.ts'
 import type { BatchRun } from './batches/vendor-batches.ts'
@@ -18,25 +17,33 @@ import { COHERE_RERANK } from './cohere/cohere-rerank.ts'
 import {
   DASHSCOPE_CHAT,
   DASHSCOPE_EMBEDDINGS,
+  DASHSCOPE_ERRORS,
+  DASHSCOPE_IMAGES,
+  DASHSCOPE_NATIVE_RERANK,
+  DASHSCOPE_RERANK,
+  DASHSCOPE_SPEECH,
   DASHSCOPE_TRANSCRIPTIONS,
   dashscopeBatches,
-} from './dashscope/dashscope-compatible.ts'
-import { DASHSCOPE_ERRORS } from './dashscope/dashscope-errors.ts'
-import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
-import { DASHSCOPE_NATIVE_RERANK, DASHSCOPE_RERANK } from './dashscope/dashscope-rerank.ts'
+} from './dashscope/dashscope.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
 import { faultQueue, type QueuedFault } from './fault.ts'
 import { PICTURE_FILES, SOUND_FILES, VIDEO_FILES } from './files/stored-files.ts'
+import { GEMINI_COUNT_TOKENS, GEMINI_EMBEDDINGS, GEMINI_GENERATE, GEMINI_TRANSCRIPTIONS } from './gemini/gemini.ts'
 import { geminiBatches } from './gemini/gemini-batches.ts'
-import { GEMINI_EMBEDDINGS, GEMINI_TRANSCRIPTIONS } from './gemini/gemini-embeddings.ts'
-import { GEMINI_ERRORS } from './gemini/gemini-errors.ts'
-import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from './gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
-import { OPENAI_SPEECH, OPENAI_TRANSCRIPTIONS, PRESET_TRANSCRIPTIONS } from './openai/openai-audio.ts'
-import { OPENAI_CHAT } from './openai/openai-chat.ts'
-import { OPENAI_EMBEDDINGS, OPENAI_MODERATIONS, openaiBatches } from './openai/openai-embeddings.ts'
+import { GEMINI_ERRORS } from './gemini/gemini-request.ts'
+import {
+  OPENAI_CHAT,
+  OPENAI_EMBEDDINGS,
+  OPENAI_ERRORS,
+  OPENAI_HEADERS,
+  OPENAI_MODERATIONS,
+  OPENAI_SPEECH,
+  OPENAI_TRANSCRIPTIONS,
+  openaiBatches,
+  PRESET_TRANSCRIPTIONS,
+} from './openai/openai.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
-import { OPENAI_ERRORS, OPENAI_HEADERS } from './openai/openai-models.ts'
 import { OPENAI_INPUT_TOKENS, OPENAI_RESPONSES } from './openai/openai-responses.ts'
 import {
   PRESET_CHAT,
@@ -57,6 +64,7 @@ import {
 import { playSteps, replyQueue, type ScriptedReply, type VendorConnection } from './scripted-reply.ts'
 import { answeredCall, batchedAnswer, memoryTransport, type SocketServer, socketServer } from './transports.ts'
 import {
+  GOOGLE_TOKENS,
   VERTEX_CLAUDE_COUNT,
   VERTEX_COUNT_TOKENS,
   VERTEX_EMBED_CONTENT,
@@ -66,7 +74,6 @@ import {
   VERTEX_TRANSCRIPTIONS,
   vertexClaude,
 } from './vertex/vertex.ts'
-import { GOOGLE_TOKENS } from './vertex/vertex-call.ts'
 import { VOYAGE_EMBEDDINGS, VOYAGE_RERANK } from './voyage/voyage.ts'
 
 /** A receiver of the gateway's own webhooks: `POST` to any path below `/webhooks`. */

@@ -14,7 +14,7 @@ import {
   type TransportRequest,
 } from '../../transport/transport.ts'
 import { type Fault, type FaultQueue, faultOf } from './fault.ts'
-import { OPENAI_ERRORS } from './openai/openai-models.ts'
+import { OPENAI_ERRORS } from './openai/openai.ts'
 import { asObject, asText, names } from './request-fields.ts'
 import {
   type AnswerContext,

@@ -1,4 +1,4 @@
-import { azureOperation, checkEffort, refuseOpenai } from '../openai/openai-models.ts'
+import { azureOperation, checkEffort, refuseOpenai } from '../openai/openai.ts'
 import { answerResponses, responsesPromptText } from '../openai/openai-responses.ts'
 import { COMPATIBLE_DIALECT, chatOperation } from '../openai-dialect/chat.ts'
 import { asText } from '../request-fields.ts'

@@ -16,7 +16,7 @@ import {
 } from '../batches/vendor-batches.ts'
 import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
 import { credentialOf, fileReply, type SandboxCall, type SandboxOperation } from '../sandbox-operation.ts'
-import { field, GEMINI_HEADERS, geminiOperation, methodPath, refuseGemini } from './gemini-errors.ts'
+import { field, GEMINI_HEADERS, geminiOperation, methodPath, refuseGemini } from './gemini-request.ts'
 
 interface BatchFacts {
   readonly model: string

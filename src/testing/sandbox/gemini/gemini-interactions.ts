@@ -16,9 +16,8 @@ import {
   vendorErrors,
   vendorOperations,
 } from '../sandbox-operation.ts'
-import { thoughtSignature } from './gemini-contents.ts'
-import { GEMINI_ERRORS, GEMINI_HEADERS } from './gemini-errors.ts'
-import { geminiImageModel, geminiPicture } from './gemini-pictures.ts'
+import { geminiImageModel, geminiPicture } from './gemini.ts'
+import { GEMINI_ERRORS, GEMINI_HEADERS, thoughtSignature } from './gemini-request.ts'
 
 /** Errors of the Interactions API: a string as code, without status and details. */
 const OWN_ERRORS = vendorErrors(

@@ -15,7 +15,7 @@ import {
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { OPENAI_HEADERS, openaiOperation, refuseOpenai, refuseRepeatedParts } from './openai-models.ts'
+import { OPENAI_HEADERS, openaiOperation, refuseOpenai, refuseRepeatedParts } from './openai.ts'
 
 const MAX_IMAGES = 16
 

@@ -10,16 +10,16 @@ import {
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { checkParameters } from './openai-chat.ts'
 import {
   answerModel,
   checkEffort,
+  checkParameters,
   isResponsesOnly,
   OPENAI_HEADERS,
   openaiOperation,
   refuseOpenai,
   refuseParameter,
-} from './openai-models.ts'
+} from './openai.ts'
 
 /**
  * OpenAI: `POST /v1/responses`, whole and streamed, with messages, functions, custom tools, encrypted reasoning and searches,

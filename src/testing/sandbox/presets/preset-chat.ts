@@ -1,8 +1,15 @@
 import { type Preset, presets } from '../../../vendors/presets/presets.ts'
 import { type ChatTurn, chatTurn } from '../model/chat-turn.ts'
 import { rankedTexts, ranking, rankingPromptText, rankingTokens } from '../model/embedding.ts'
-import { moderationInputs, moderationPromptText, moderationScores, refuseInput } from '../openai/openai-embeddings.ts'
-import { OPENAI_ERRORS, OPENAI_HEADERS, refuseOpenai } from '../openai/openai-models.ts'
+import {
+  moderationInputs,
+  moderationPromptText,
+  moderationScores,
+  OPENAI_ERRORS,
+  OPENAI_HEADERS,
+  refuseInput,
+  refuseOpenai,
+} from '../openai/openai.ts'
 import { answerResponses, responsesPromptText } from '../openai/openai-responses.ts'
 import {
   COMPATIBLE_DIALECT,
