@@ -65,7 +65,7 @@ export type Fault =
   | { readonly kind: 'unreadable'; readonly mark: string }
 
 /** A kind of fault. */
-export type FaultKind = Fault['kind']
+type FaultKind = Fault['kind']
 
 /** Reads the members of a fault from the main setting of a mark and its other settings. Returns `undefined` if one is malformed. */
 type FaultReader = (value: string, settings: ReadonlyMap<string, string>) => object | undefined
@@ -140,19 +140,10 @@ export function faultOf<Kind extends FaultKind>(
   return faults.find((fault): fault is Extract<Fault, { kind: Kind }> => fault.kind === kind)
 }
 
-/** A fault mark in a text. */
-export interface FaultMark {
-  /** The whole mark. Marks with equal texts share one count of `times`. */
-  readonly text: string
-  readonly fault: Fault
-  /** Number of calls that it applies to, or `undefined` for all. */
-  readonly times: number | undefined
-}
-
 const MARK = /\[\[fault:([^\]]*)\]\]/g
 
-/** Reads the marks of a text. A malformed mark becomes the fault `unreadable`. */
-export function faultMarks(text: string): FaultMark[] {
+/** Reads the marks of a text, and to how many calls each applies. A malformed mark becomes the fault `unreadable`. */
+function faultMarks(text: string) {
   return [...text.matchAll(MARK)].map(([mark, inner]) => {
     const settings = new Map<string, string>()
     for (const part of (inner ?? '').split(',')) {
@@ -160,7 +151,7 @@ export function faultMarks(text: string): FaultMark[] {
       if (equals === -1) settings.set(part.trim(), '')
       else settings.set(part.slice(0, equals).trim(), part.slice(equals + 1).trim())
     }
-    const fault = readFault(settings) ?? { kind: 'unreadable', mark }
+    const fault: Fault = readFault(settings) ?? { kind: 'unreadable', mark }
     return { text: mark, fault, times: count(settings.get('times')) }
   })
 }

@@ -214,6 +214,14 @@ export function refusals(errors: VendorErrors): Refuse {
   }
 }
 
+/** Returns a flat list of header names and values from lines such as `server: uvicorn`. */
+export function headerList(lines: string): readonly string[] {
+  return lines
+    .trim()
+    .split(/\n\s*/)
+    .flatMap((line) => [line.slice(0, line.indexOf(': ')), line.slice(line.indexOf(': ') + 2)])
+}
+
 /** Returns a whole JSON answer. */
 export function jsonReply(status: number, headers: readonly string[], value: unknown, indent?: number): SandboxReply {
   const body = JSON.stringify(value, null, indent)

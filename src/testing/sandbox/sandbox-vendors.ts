@@ -2,56 +2,24 @@ import { type Clock, systemClock } from '../../core/clock.ts'
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { type Preset, presets } from '../../vendors/presets/presets.ts'
-import {
-  BEDROCK_CHAT,
-  BEDROCK_CONVERSE,
-  BEDROCK_COUNT_TOKENS,
-  BEDROCK_EMBEDDINGS,
-  bedrockMessages,
-} from './amazon-bedrock/amazon-bedrock.ts'
+import { BEDROCK_OPERATIONS, bedrockMessages } from './amazon-bedrock/amazon-bedrock.ts'
 import { ANTHROPIC_COUNT_TOKENS, anthropicBatches, anthropicMessages } from './anthropic/anthropic.ts'
 import { ANTHROPIC_ERRORS } from './anthropic/anthropic-request.ts'
-import { AZURE_OPENAI_CHAT, AZURE_OPENAI_RESPONSES } from './azure/azure-openai.ts'
+import { AZURE_OPERATIONS } from './azure/azure-openai.ts'
 import type { BatchRun } from './batches/vendor-batches.ts'
 import { COHERE_RERANK } from './cohere/cohere-rerank.ts'
-import {
-  DASHSCOPE_CHAT,
-  DASHSCOPE_EMBEDDINGS,
-  DASHSCOPE_ERRORS,
-  DASHSCOPE_IMAGES,
-  DASHSCOPE_NATIVE_RERANK,
-  DASHSCOPE_RERANK,
-  DASHSCOPE_SPEECH,
-  DASHSCOPE_TRANSCRIPTIONS,
-  dashscopeBatches,
-} from './dashscope/dashscope.ts'
+import { DASHSCOPE_ERRORS, DASHSCOPE_OPERATIONS, dashscopeBatches } from './dashscope/dashscope.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
 import { faultQueue, type QueuedFault } from './fault.ts'
 import { PICTURE_FILES, SOUND_FILES, VIDEO_FILES } from './files/stored-files.ts'
-import { GEMINI_COUNT_TOKENS, GEMINI_EMBEDDINGS, GEMINI_GENERATE, GEMINI_TRANSCRIPTIONS } from './gemini/gemini.ts'
+import { GEMINI_OPERATIONS } from './gemini/gemini.ts'
 import { geminiBatches } from './gemini/gemini-batches.ts'
 import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
 import { GEMINI_ERRORS } from './gemini/gemini-request.ts'
-import {
-  OPENAI_CHAT,
-  OPENAI_EMBEDDINGS,
-  OPENAI_ERRORS,
-  OPENAI_HEADERS,
-  OPENAI_MODERATIONS,
-  OPENAI_SPEECH,
-  OPENAI_TRANSCRIPTIONS,
-  openaiBatches,
-  PRESET_TRANSCRIPTIONS,
-} from './openai/openai.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS, OPENAI_OPERATIONS, openaiBatches } from './openai/openai.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
 import { OPENAI_INPUT_TOKENS, OPENAI_RESPONSES } from './openai/openai-responses.ts'
-import {
-  PRESET_CHAT,
-  PRESET_COMPLETIONS,
-  PRESET_MODERATIONS,
-  PRESET_RERANK,
-  PRESET_RESPONSES,
-} from './presets/preset-chat.ts'
+import { PRESET_OPERATIONS } from './presets/preset-chat.ts'
 import {
   type IncomingCall,
   keyAccess,
@@ -63,18 +31,8 @@ import {
 } from './sandbox-operation.ts'
 import { playSteps, replyQueue, type ScriptedReply, type VendorConnection } from './scripted-reply.ts'
 import { answeredCall, batchedAnswer, memoryTransport, type SocketServer, socketServer } from './transports.ts'
-import {
-  GOOGLE_TOKENS,
-  VERTEX_CLAUDE_COUNT,
-  VERTEX_COUNT_TOKENS,
-  VERTEX_EMBED_CONTENT,
-  VERTEX_GENERATE,
-  VERTEX_OPEN_CHAT,
-  VERTEX_PREDICT,
-  VERTEX_TRANSCRIPTIONS,
-  vertexClaude,
-} from './vertex/vertex.ts'
-import { VOYAGE_EMBEDDINGS, VOYAGE_RERANK } from './voyage/voyage.ts'
+import { VERTEX_OPERATIONS, vertexClaude } from './vertex/vertex.ts'
+import { VOYAGE_OPERATIONS } from './voyage/voyage.ts'
 
 /** A receiver of the gateway's own webhooks: `POST` to any path below `/webhooks`. */
 const WEBHOOK_RECEIVER = vendorOperations({ vendor: 'receiver', errors: OPENAI_ERRORS })({
@@ -136,56 +94,27 @@ const MODEL_LISTS: readonly SandboxOperation[] = [
   ),
 ]
 
-/** The operations of the stand-ins. The first match answers a call, so Voyage precedes OpenAI, and transcription chat. */
-export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
-  OPENAI_TRANSCRIPTIONS,
-  PRESET_TRANSCRIPTIONS,
-  GEMINI_TRANSCRIPTIONS,
-  VERTEX_TRANSCRIPTIONS,
-  DASHSCOPE_TRANSCRIPTIONS,
-  OPENAI_CHAT,
-  PRESET_CHAT,
-  PRESET_COMPLETIONS,
-  AZURE_OPENAI_CHAT,
-  BEDROCK_CHAT,
-  BEDROCK_CONVERSE,
-  BEDROCK_EMBEDDINGS,
-  BEDROCK_COUNT_TOKENS,
-  OPENAI_RESPONSES,
-  OPENAI_INPUT_TOKENS,
-  AZURE_OPENAI_RESPONSES,
-  PRESET_RESPONSES,
-  PRESET_RERANK,
-  VOYAGE_RERANK,
-  COHERE_RERANK,
-  DASHSCOPE_RERANK,
-  DASHSCOPE_NATIVE_RERANK,
-  VOYAGE_EMBEDDINGS,
-  OPENAI_EMBEDDINGS,
-  ANTHROPIC_COUNT_TOKENS,
-  GEMINI_GENERATE,
-  GEMINI_EMBEDDINGS,
-  GEMINI_COUNT_TOKENS,
-  GEMINI_INTERACTIONS,
-  VERTEX_GENERATE,
-  VERTEX_COUNT_TOKENS,
-  VERTEX_EMBED_CONTENT,
-  VERTEX_PREDICT,
-  VERTEX_CLAUDE_COUNT,
-  VERTEX_OPEN_CHAT,
-  GOOGLE_TOKENS,
-  DASHSCOPE_CHAT,
-  DASHSCOPE_EMBEDDINGS,
-  DASHSCOPE_SPEECH,
-  DASHSCOPE_IMAGES,
+/** The operations that store nothing. The first match answers a call. Voyage precedes OpenAI, because they share a path. */
+const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
+  ...VOYAGE_OPERATIONS,
+  ...OPENAI_OPERATIONS,
   OPENAI_IMAGES,
   OPENAI_IMAGE_EDITS,
-  OPENAI_SPEECH,
-  OPENAI_MODERATIONS,
-  PRESET_MODERATIONS,
+  OPENAI_RESPONSES,
+  OPENAI_INPUT_TOKENS,
+  ...PRESET_OPERATIONS,
+  ...AZURE_OPERATIONS,
+  ...BEDROCK_OPERATIONS,
+  COHERE_RERANK,
+  ANTHROPIC_COUNT_TOKENS,
+  ...GEMINI_OPERATIONS,
+  GEMINI_INTERACTIONS,
+  ...VERTEX_OPERATIONS,
+  ...DASHSCOPE_OPERATIONS,
   ...MODEL_LISTS,
   PICTURE_FILES,
   SOUND_FILES,
+  VIDEO_FILES,
   WEBHOOK_RECEIVER,
 ]
 
@@ -302,7 +231,7 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
     bedrockMessages(),
     ...batches.flatMap((operationsOf) => operationsOf(runInBatch, batchTimes)),
   ]
-  const operations = [...videos.operations, VIDEO_FILES, ...stateful, ...SANDBOX_OPERATIONS]
+  const operations = [...videos.operations, ...stateful, ...SANDBOX_OPERATIONS]
   const sources = { operations, faults, replies, eventDelayMs, now: () => clock.now() }
   const requests: SandboxCall[] = []
   const arrivals = awaitableQueue<SandboxCall>()
@@ -388,31 +317,23 @@ function isWebhook({ operation }: SandboxCall): boolean {
 // Without a limit, the list would grow in a test that never reads its items.
 const MAX_KEPT = 10_000
 
-/** A queue with one reader per item. Items and readers may arrive in any order. */
-export interface AwaitableQueue<Item> {
-  push(item: Item): void
-  /** Returns the oldest unread item, or waits for the next. */
-  next(): Promise<Item>
-  /** Drops unread items. */
-  clear(): void
-}
-
-/** Creates an empty queue. */
-export function awaitableQueue<Item>(): AwaitableQueue<Item> {
+/** Creates a queue with one reader per item. Items and readers may arrive in any order. */
+function awaitableQueue<Item>() {
   const items: Item[] = []
   const askers: ((item: Item) => void)[] = []
   return {
-    push(item) {
+    push(item: Item): void {
       const asker = askers.shift()
-      if (asker !== undefined) return asker(item)
-      items.push(item)
+      if (asker === undefined) items.push(item)
+      else asker(item)
       if (items.length > MAX_KEPT) items.shift()
     },
-    next() {
+    /** Returns the oldest unread item, or waits for the next. */
+    next(): Promise<Item> {
       if (items.length > 0) return Promise.resolve(items.shift() as Item)
       return new Promise((resolve) => askers.push(resolve))
     },
-    clear() {
+    clear(): void {
       items.length = 0
     },
   }

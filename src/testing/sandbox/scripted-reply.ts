@@ -137,7 +137,7 @@ export interface VendorConnection {
 export type CallReceiver = (call: IncomingCall, connection: VendorConnection) => void
 
 /** One thing that the server side of a connection does. */
-export type DeliveryStep =
+type DeliveryStep =
   | { readonly kind: 'head'; readonly status: number; readonly headers: readonly string[] }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'wait'; readonly delayMs: number }

@@ -7,7 +7,6 @@ import { credentialIdOf } from '../../routing/candidate.ts'
 import {
   isStreamedBody,
   type StreamedBody,
-  type Transport,
   type TransportControl,
   type TransportFailure,
   type TransportHandler,
@@ -36,16 +35,8 @@ import {
   type VendorConnection,
 } from './scripted-reply.ts'
 
-/** A transport within this process, without sockets, with a list of its running calls. */
-export interface MemoryTransport extends Transport {
-  /** Running calls. */
-  readonly open: number
-  /** Breaks all running calls. */
-  resetAll(): void
-}
-
 /** Creates a transport that passes every call, for any origin, to `receive`. Applies both timeouts of the contract. */
-export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTransport {
+export function memoryTransport(receive: CallReceiver, clock: Clock) {
   const open = new Set<MemoryCall>()
   let whenIdle: (() => void)[] = []
   const ended = (call: MemoryCall): void => {
@@ -55,20 +46,23 @@ export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTran
     whenIdle = []
   }
   return {
-    get open() {
+    /** Number of running calls. */
+    get open(): number {
       return open.size
     },
-    resetAll() {
+    /** Breaks all running calls. */
+    resetAll(): void {
       for (const call of [...open]) call.reset()
     },
-    send(request, handler) {
+    send(request: TransportRequest, handler: TransportHandler): TransportControl {
       const call = new MemoryCall(request, handler, clock, ended)
       open.add(call)
       // A later turn: callbacks must not run before this method has returned.
       setImmediate(() => call.begin(receive))
       return call
     },
-    close: () => (open.size === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
+    close: (): Promise<void> =>
+      open.size === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve)),
   }
 }
 
@@ -277,7 +271,7 @@ function headerMap(headers: readonly string[]): Record<string, string | string[]
 }
 
 /** The input of an operation's answer. */
-export interface AnswerSources {
+interface AnswerSources {
   readonly operations: readonly SandboxOperation[]
   readonly faults: FaultQueue
   readonly replies: ReplyQueue

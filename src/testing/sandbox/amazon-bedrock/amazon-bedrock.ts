@@ -192,7 +192,7 @@ const frameErrors = {
 }
 
 /** Amazon Bedrock by Converse: whole answers, and streams in binary frames. */
-export const BEDROCK_CONVERSE = bedrockOperations(frameErrors)({
+const BEDROCK_CONVERSE = bedrockOperations(frameErrors)({
   operation: 'chat',
   post: /^\/bedrock\/model\/([^/]+)\/(converse|converse-stream)$/,
   prompt: (request) => conversePrompt(request).lastUserText,
@@ -484,7 +484,7 @@ export function exceptionOf(type: string, message: string): Buffer {
 }
 
 /** Amazon Bedrock in OpenAI's dialect, at the paths of both its services. */
-export const BEDROCK_CHAT = chatOperation(bedrockOperation, {
+const BEDROCK_CHAT = chatOperation(bedrockOperation, {
   post: /^\/bedrock(?:\/openai)?\/v1\/chat\/completions$/,
   headers: BEDROCK_HEADERS,
   refuse: refuseOpenai,
@@ -501,7 +501,7 @@ export function bedrockMessages(): SandboxOperation {
 }
 
 /** The count of a Messages request's tokens there. */
-export const BEDROCK_COUNT_TOKENS = messagesOperation(ANTHROPIC_COUNT_TOKENS, 'messages/count_tokens')
+const BEDROCK_COUNT_TOKENS = messagesOperation(ANTHROPIC_COUNT_TOKENS, 'messages/count_tokens')
 
 function messagesOperation(own: SandboxOperation, path: string): SandboxOperation {
   return bedrockOperations(own.errors)({
@@ -527,7 +527,7 @@ function asAtTheVendor(call: SandboxCall): SandboxCall {
 const MAX_COHERE_TEXTS = 96
 
 /** Amazon Bedrock by InvokeModel: embeddings of Titan, Nova and Cohere, each in its own layout. */
-export const BEDROCK_EMBEDDINGS = bedrockOperation({
+const BEDROCK_EMBEDDINGS = bedrockOperation({
   operation: 'embeddings',
   post: /^\/bedrock\/model\/([^/]+)\/invoke$/,
   prompt: (request) => embeddingTexts(request).join('\n'),
@@ -567,3 +567,11 @@ function refuseEmbedding(fault: string): never {
   const message = `Malformed input request: ${fault}, please reformat your input and try again.`
   refuseAws(400, 'ValidationException', message)
 }
+
+/** Operations of Amazon Bedrock that store nothing. */
+export const BEDROCK_OPERATIONS: readonly SandboxOperation[] = [
+  BEDROCK_CHAT,
+  BEDROCK_CONVERSE,
+  BEDROCK_EMBEDDINGS,
+  BEDROCK_COUNT_TOKENS,
+]

@@ -3,6 +3,7 @@ import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from 
 import {
   credentialOf,
   eventText,
+  headerList,
   jsonReply,
   type Refuse,
   refusals,
@@ -14,20 +15,14 @@ import {
 const REQUEST_ID = 'req_011sandbox'
 
 /** Headers of every answer. None of them is meant for the gateway's caller. */
-export const ANTHROPIC_HEADERS: readonly string[] = [
-  'request-id',
-  REQUEST_ID,
-  'anthropic-organization-id',
-  '00000000-0000-4000-8000-00000000a17c',
-  'anthropic-ratelimit-requests-limit',
-  '4000',
-  'anthropic-ratelimit-requests-remaining',
-  '3999',
-  'anthropic-ratelimit-requests-reset',
-  '2026-01-01T00:00:01Z',
-  'set-cookie',
-  '_cfuvid=sandbox; path=/; HttpOnly; Secure',
-]
+export const ANTHROPIC_HEADERS = headerList(`
+  request-id: ${REQUEST_ID}
+  anthropic-organization-id: 00000000-0000-4000-8000-00000000a17c
+  anthropic-ratelimit-requests-limit: 4000
+  anthropic-ratelimit-requests-remaining: 3999
+  anthropic-ratelimit-requests-reset: 2026-01-01T00:00:01Z
+  set-cookie: _cfuvid=sandbox; path=/; HttpOnly; Secure
+`)
 
 /** Anthropic's errors. */
 export const ANTHROPIC_ERRORS = vendorErrors(
@@ -206,18 +201,10 @@ const FIELDS = names(`
 `)
 const MIN_THINKING_BUDGET = 1024
 
-/** Headers that decide which fields are accepted. */
-interface AnthropicRevision {
-  /** `anthropic-version`. */
-  readonly version: string
-  /** Whether `anthropic-beta` names any feature. Its fields are then not checked. */
-  readonly hasBeta: boolean
-}
-
-/** Checks everything except messages. */
-export function checkAnthropicFields(request: Fields, revision: AnthropicRevision): void {
+/** Checks everything except messages. With any feature in the header `anthropic-beta`, unknown fields are accepted. */
+export function checkAnthropicFields(request: Fields, version: string, hasBeta: boolean): void {
   for (const field of Object.keys(request)) {
-    if (!FIELDS.has(field) && !revision.hasBeta) refuseAnthropic(`${field}: Extra inputs are not permitted`)
+    if (!FIELDS.has(field) && !hasBeta) refuseAnthropic(`${field}: Extra inputs are not permitted`)
   }
   const model = asText(request['model'])
   const rules = anthropicModelRules(model)
@@ -226,7 +213,7 @@ export function checkAnthropicFields(request: Fields, revision: AnthropicRevisio
     refuseAnthropic(
       `max_tokens: ${maxTokens} > ${rules.maxOutputTokens}, which is the maximum allowed number of output tokens for ${model}`,
     )
-  checkSampling(request, rules, revision.version)
+  checkSampling(request, rules, version)
   checkThinking(request, rules)
   checkTools(request, rules)
   asList(request['stop_sequences']).forEach((sequence, position) => {

@@ -74,7 +74,7 @@ export const ANTHROPIC_COUNT_TOKENS = anthropicOperation({
 
 function checkRequest(request: Fields, { headers }: SandboxCall): void {
   const hasBeta = (headers['anthropic-beta'] ?? '').trim() !== ''
-  checkAnthropicFields(request, { version: headers['anthropic-version'] ?? '', hasBeta })
+  checkAnthropicFields(request, headers['anthropic-version'] ?? '', hasBeta)
   checkAnthropicMessages(request)
 }
 

@@ -2,7 +2,7 @@ import { azureOperation, checkEffort, refuseOpenai } from '../openai/openai.ts'
 import { answerResponses, responsesPromptText } from '../openai/openai-responses.ts'
 import { COMPATIBLE_DIALECT, chatOperation } from '../openai-dialect/chat.ts'
 import { asText } from '../request-fields.ts'
-import { eventText, jsonReply, RefusedCall, type SandboxReply } from '../sandbox-operation.ts'
+import { eventText, jsonReply, RefusedCall, type SandboxOperation, type SandboxReply } from '../sandbox-operation.ts'
 
 const SAFE = { hate: { filtered: false, severity: 'safe' }, violence: { filtered: false, severity: 'safe' } }
 
@@ -10,7 +10,7 @@ const SAFE = { hate: { filtered: false, severity: 'safe' }, violence: { filtered
  * Azure OpenAI: chat at the v1 path and at the dated one, with the results of an asynchronous content filter in its streams. A
  * blocked prompt gets 400 `content_filter`.
  */
-export const AZURE_OPENAI_CHAT = chatOperation(azureOperation, {
+const AZURE_OPENAI_CHAT = chatOperation(azureOperation, {
   post: /^\/openai\/(?:v1|deployments\/([^/]+))\/chat\/completions$/,
   headers: ['apim-request-id', 'sandbox-azure'],
   refuse: refuseOpenai,
@@ -58,9 +58,12 @@ function filtered(reply: SandboxReply): SandboxReply {
 }
 
 /** Azure OpenAI: `/responses` at a resource, by the v1 path and dated ones (Azure OpenAI, "Use the Responses API"). */
-export const AZURE_OPENAI_RESPONSES = azureOperation({
+const AZURE_OPENAI_RESPONSES = azureOperation({
   operation: 'responses',
   post: /^\/openai(?:\/v1)?\/responses$/,
   prompt: responsesPromptText,
   answer: answerResponses,
 })
+
+/** Operations of Azure OpenAI. */
+export const AZURE_OPERATIONS: readonly SandboxOperation[] = [AZURE_OPENAI_CHAT, AZURE_OPENAI_RESPONSES]

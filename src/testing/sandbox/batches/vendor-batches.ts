@@ -48,7 +48,7 @@ export interface VendorBatch<Facts> {
 }
 
 /** A batch without an id. */
-export interface NewBatch<Facts> {
+interface NewBatch<Facts> {
   readonly id: string
   /** Key of the owner. Each key is an account here, and others cannot see the batch. */
   readonly apiKey: string
@@ -216,7 +216,7 @@ export class UploadedFiles {
 }
 
 /** The parts of a vendor's paths and objects in which batches, or files, differ between vendors. */
-export interface ItemRoutes<Item extends { readonly id: string }> {
+interface ItemRoutes<Item extends { readonly id: string }> {
   readonly operation: OperationMaker
   /** Name of the operation for one item: `batch`, `file`. */
   readonly name: string

@@ -9,7 +9,6 @@ import {
   jsonReply,
   RefusedCall,
   type SandboxCall,
-  type SandboxOperation,
   type SandboxReply,
 } from '../sandbox-operation.ts'
 import {
@@ -318,29 +317,11 @@ function readMark(name: string, value: string | undefined): VideoMarks | undefin
   return name === 'seconds' && (number < 0.1 || number > MAX_SECONDS) ? undefined : { [name]: number }
 }
 
-/** Durations of tasks. */
-interface VideoTimes {
-  /** Milliseconds until a task runs. */
-  readonly pendingMs: number
-  /** Milliseconds until a running task ends. */
-  readonly runningMs: number
-}
-
-/** Video at DashScope, with the tasks of one sandbox. */
-interface DashScopeVideos {
-  /** `videos` (submission), `video-task`, `video-cancel` and `video-list`. No two match the same call. */
-  readonly operations: readonly SandboxOperation[]
-  /** Maximum number of task queries by one key within a second, except those answered by a queued fault. */
-  readonly mostQueriesPerSecond: number
-  /** Clears the calls of the last second, and the largest number of them. Tasks stay. */
-  resetCounts(): void
-}
-
 /**
  * Makes the stand-in of DashScope's video API (Wan 2.5 to 2.7): tasks that are submitted, queried, listed and cancelled, whose
- * result is a link to a video that `VIDEO_FILES` draws. Marks in the prompt steer a task, see `VideoMarks`.
+ * result is a link to a video that `VIDEO_FILES` draws. Marks in the prompt steer a task, see `VideoMarks`. A task waits for `pendingMs` and runs for `runningMs`.
  */
-export function dashscopeVideos(times: VideoTimes): DashScopeVideos {
+export function dashscopeVideos(times: { readonly pendingMs: number; readonly runningMs: number }) {
   const tasks = new VideoTasks()
   const [queries, cancels, lists] = [new CallMeter(), new CallMeter(), new CallMeter()]
 
@@ -408,10 +389,12 @@ export function dashscopeVideos(times: VideoTimes): DashScopeVideos {
 
   return {
     operations: [submit, query, cancel, list],
-    get mostQueriesPerSecond() {
+    /** Maximum number of task queries by one key within a second, except those answered by a queued fault. */
+    get mostQueriesPerSecond(): number {
       return queries.most
     },
-    resetCounts() {
+    /** Clears the calls of the last second, and the largest number of them. Tasks stay. */
+    resetCounts(): void {
       for (const meter of [queries, cancels, lists]) meter.clear()
     },
   }

@@ -32,6 +32,7 @@ import {
 import {
   bearerAccess,
   eventText,
+  headerList,
   jsonReply,
   RefusedCall,
   type SandboxCall,
@@ -46,16 +47,12 @@ import {
 export const DASHSCOPE_REQUEST_ID = '5a1f7c10-sand-9b0e-box0-1d2c3b4a5f60'
 
 /** Headers of every answer. DashScope sends no `retry-after` and no rate-limit headers. */
-export const DASHSCOPE_HEADERS: readonly string[] = [
-  'x-request-id',
-  DASHSCOPE_REQUEST_ID,
-  'x-dashscope-call-gateway',
-  'true',
-  'req-cost-time',
-  '21',
-  'server',
-  'istio-envoy',
-]
+export const DASHSCOPE_HEADERS = headerList(`
+  x-request-id: ${DASHSCOPE_REQUEST_ID}
+  x-dashscope-call-gateway: true
+  req-cost-time: 21
+  server: istio-envoy
+`)
 
 const BAD_STANDING = 'Access denied, please make sure your account is in good standing.'
 const SERVER_FAULT = '<500> InternalError.Algo: An internal error has occured.'
@@ -181,7 +178,7 @@ const ROLES = ['system', 'assistant', 'user', 'tool', 'function']
  * DashScope: `POST /compatible-mode/v1/chat/completions`. Sources of the rejections: the vendor's error list and the quirks that
  * public clients work around (no frequency penalty, no empty tool list, no `developer` role).
  */
-export const DASHSCOPE_CHAT = chatOperation(compatibleOperation, {
+const DASHSCOPE_CHAT = chatOperation(compatibleOperation, {
   post: CHAT_PATH,
   headers: DASHSCOPE_HEADERS,
   refuse: refuseDashscope,
@@ -244,7 +241,7 @@ const DIMENSIONS: Readonly<Record<string, readonly number[]>> = {
 }
 
 /** DashScope: `POST /compatible-mode/v1/embeddings`. At most ten inputs, floats only. */
-export const DASHSCOPE_EMBEDDINGS = compatibleOperation({
+const DASHSCOPE_EMBEDDINGS = compatibleOperation({
   operation: 'embeddings',
   post: '/compatible-mode/v1/embeddings',
   prompt: inputPromptText,
@@ -269,7 +266,7 @@ export const DASHSCOPE_EMBEDDINGS = compatibleOperation({
 })
 
 /** DashScope: Qwen-ASR by `POST /compatible-mode/v1/chat/completions`. It reports the seconds of the recording. */
-export const DASHSCOPE_TRANSCRIPTIONS = compatibleOperation({
+const DASHSCOPE_TRANSCRIPTIONS = compatibleOperation({
   operation: 'transcriptions',
   post: CHAT_PATH,
   when: ({ body }) => /-asr-/.test(asText(asObject(body)['model'])),
@@ -332,7 +329,7 @@ const MAX_PICTURES = 40
 const PICTURE_TOKENS = 250
 
 /** DashScope: `POST /compatible-api/v1/reranks`, for `qwen3-rerank` (Model Studio, text rerank). */
-export const DASHSCOPE_RERANK = compatibleOperation({
+const DASHSCOPE_RERANK = compatibleOperation({
   operation: 'rerank',
   post: '/compatible-api/v1/reranks',
   prompt: rankingPromptText,
@@ -349,7 +346,7 @@ export const DASHSCOPE_RERANK = compatibleOperation({
 })
 
 /** DashScope: `POST /api/v1/services/rerank/text-rerank/text-rerank`, the native API of the older models. */
-export const DASHSCOPE_NATIVE_RERANK = nativeOperation({
+const DASHSCOPE_NATIVE_RERANK = nativeOperation({
   operation: 'rerank',
   post: '/api/v1/services/rerank/text-rerank/text-rerank',
   prompt: ({ input }) => rankingPromptText(asObject(input)),
@@ -535,7 +532,7 @@ const IMAGE_RULES: readonly (readonly [name: string, rules: DashScopeImageRules]
  * Images have the same path but messages in place of `input.text`. Each character is a tone of 60 ms and one event. Without
  * `X-DashScope-SSE`, the answer links to a file, which `SOUND_FILES` draws. Fault marks in the text are not spoken.
  */
-export const DASHSCOPE_SPEECH = nativeOperation({
+const DASHSCOPE_SPEECH = nativeOperation({
   operation: 'speech',
   post: PATH,
   when: ({ body }) => isSpeech(body),
@@ -597,3 +594,14 @@ const SPEECH_RULES: ReadonlyMap<string, DashScopeSpeechRules> = new Map([
 function spokenCharacters(text: string): number {
   return Array.from(text).length + (text.match(/[\p{Script=Han}\p{Script=Hangul}]/gu)?.length ?? 0)
 }
+
+/** Operations of DashScope that store nothing. A transcription is a chat, and comes first. */
+export const DASHSCOPE_OPERATIONS: readonly SandboxOperation[] = [
+  DASHSCOPE_TRANSCRIPTIONS,
+  DASHSCOPE_CHAT,
+  DASHSCOPE_EMBEDDINGS,
+  DASHSCOPE_SPEECH,
+  DASHSCOPE_IMAGES,
+  DASHSCOPE_RERANK,
+  DASHSCOPE_NATIVE_RERANK,
+]

@@ -76,10 +76,10 @@ function plainWebp(width: number, height: number, [red = 0, green = 0, blue = 0]
 }
 
 /** Red, green and blue, 0 to 255 each. */
-export type Colour = readonly [number, number, number]
+type Colour = readonly [number, number, number]
 
 /** A pattern of columns and rows. A crossing has the colour `(column + row) % 4`. */
-export interface ColourBands {
+interface ColourBands {
   /** Width in pixels. */
   readonly width: number
   /** Height in pixels. */
@@ -116,7 +116,7 @@ const PIXELS_PER_BYTE = 4
 const FILTER_UP = 2
 
 /** Returns a PNG file with a palette of four colours, two bits per pixel (PNG specification, third edition). */
-export function encodePng(bands: ColourBands): Uint8Array {
+function encodePng(bands: ColourBands): Uint8Array {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(bands.width, 0)
   header.writeUInt32BE(bands.height, 4)

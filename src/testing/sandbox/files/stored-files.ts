@@ -49,7 +49,7 @@ export const LINK_LIFE_MS = 24 * 60 * 60 * 1000
  * @param options `madeMs`: start of its 24 hours, in Unix milliseconds. `processOrigin`: origin in links of calls in
  *   process. Default `https://files.example`.
  */
-export function signedLink(
+function signedLink(
   { headers }: Pick<SandboxCall, 'headers'>,
   path: string,
   { madeMs, processOrigin = 'https://files.example' }: { readonly madeMs: number; readonly processOrigin?: string },
@@ -171,13 +171,13 @@ export function wavFile(samples: Buffer): Buffer {
 }
 
 /** Samples per second of the stand-ins' audio: 16 bits, little-endian, mono. */
-export const SOUND_SAMPLE_RATE = 24_000
+const SOUND_SAMPLE_RATE = 24_000
 
 /** Duration of one character, in milliseconds. */
 export const CHARACTER_MS = 60
 
 /** Bytes of the audio of one character. */
-export const CHARACTER_BYTES = (SOUND_SAMPLE_RATE / 1000) * CHARACTER_MS * 2
+const CHARACTER_BYTES = (SOUND_SAMPLE_RATE / 1000) * CHARACTER_MS * 2
 
 const LOUDNESS = 8_000
 const LOWEST_HERTZ = 180

@@ -13,6 +13,7 @@ import {
   rule,
 } from '../request-fields.ts'
 import {
+  headerList,
   jsonReply,
   type Refuse,
   refusals,
@@ -22,16 +23,12 @@ import {
 } from '../sandbox-operation.ts'
 
 /** Headers of every answer. Gemini sends no `retry-after` and no rate-limit headers. */
-export const GEMINI_HEADERS: readonly string[] = [
-  'server',
-  'scaffolding on HTTPServer2',
-  'x-xss-protection',
-  '0',
-  'server-timing',
-  'gfet4t7; dur=312',
-  'alt-svc',
-  'h3=":443"; ma=2592000',
-]
+export const GEMINI_HEADERS = headerList(`
+  server: scaffolding on HTTPServer2
+  x-xss-protection: 0
+  server-timing: gfet4t7; dur=312
+  alt-svc: h3=":443"; ma=2592000
+`)
 
 const RPC = 'type.googleapis.com/google.rpc'
 const OVERLOADED = 'The model is overloaded. Please try again later.'

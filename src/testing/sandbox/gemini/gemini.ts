@@ -3,7 +3,7 @@ import { drawPicture } from '../files/draw-image.ts'
 import { type ChatTurn, chatTurn, countTokens } from '../model/chat-turn.ts'
 import { transcribeFixture, unitVector } from '../model/embedding.ts'
 import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
-import { type AnswerContext, fileReply, jsonReply, streamReply } from '../sandbox-operation.ts'
+import { type AnswerContext, fileReply, jsonReply, type SandboxOperation, streamReply } from '../sandbox-operation.ts'
 import {
   checkGeminiConfig,
   checkGeminiContents,
@@ -448,3 +448,11 @@ function instructionOf(body: unknown): string {
     .map((part) => asText(asObject(part)['text']))
     .join('')
 }
+
+/** Operations of Gemini that store nothing. A transcription is a chat, and comes first. */
+export const GEMINI_OPERATIONS: readonly SandboxOperation[] = [
+  GEMINI_TRANSCRIPTIONS,
+  GEMINI_GENERATE,
+  GEMINI_EMBEDDINGS,
+  GEMINI_COUNT_TOKENS,
+]

@@ -13,7 +13,7 @@ import {
 } from '../sandbox-operation.ts'
 
 /** Differences between the answers of vendors of OpenAI's chat format. */
-export interface ChatDialect {
+interface ChatDialect {
   /** Returns the model id in answers, derived from the requested one. */
   answerModel(asked: string): string
   /** Whether `reasoning_content` contains the reasoning. Otherwise, only the usage report shows it. */

@@ -27,7 +27,7 @@ export const OPENAI_IMAGES = openaiOperation({
   answer(call, context, request) {
     const order = checkedOrder(request)
     checkModeration(context)
-    return pictureAnswer(order, { call, context, eventPrefix: 'image_generation', givenPictures: 0 })
+    return pictureAnswer(order, call, context, 0)
   },
 })
 
@@ -46,7 +46,7 @@ export const OPENAI_IMAGE_EDITS = openaiOperation({
     checkPictures(edit, order.isLegacy)
     checkModeration(context)
     const givenPictures = edit.images.length + (edit.mask === undefined ? 0 : 1)
-    return pictureAnswer(order, { call, context, eventPrefix: 'image_edit', givenPictures })
+    return pictureAnswer(order, call, context, givenPictures)
   },
 })
 
@@ -75,16 +75,6 @@ function checkedHeader(file: ReceivedFile, field: string): ImageHeader {
   return refuseOpenai(`Invalid file '${field}': unsupported mimetype ('${file.contentType}'). ${formats}`, field)
 }
 
-/** Inputs of the answer other than the order. */
-interface PictureAnswerOptions {
-  readonly call: SandboxCall
-  readonly context: AnswerContext
-  /** Prefix of the event names in a stream. */
-  readonly eventPrefix: 'image_generation' | 'image_edit'
-  /** Number of given images, including the mask. */
-  readonly givenPictures: number
-}
-
 /** Output tokens of 1024x1024 pixels (OpenAI, guide to image generation); other sizes count by their pixels. */
 const SQUARE_TOKENS: Readonly<Record<string, number>> = { low: 272, medium: 1056, high: 4160, xhigh: 6240, max: 8320 }
 const SQUARE_PIXELS = 1024 * 1024
@@ -92,10 +82,12 @@ const PARTIAL_TOKENS = 100
 /** Tokens of one tile and the base of a small image. */
 const GIVEN_PICTURE_TOKENS = 194
 
-/** Draws the requested images and writes the vendor's answer. */
-function pictureAnswer(order: PictureOrder, options: PictureAnswerOptions): SandboxReply {
+/**
+ * Draws the requested images and writes the vendor's answer.
+ * @param given Number of given images, including the mask.
+ */
+function pictureAnswer(order: PictureOrder, call: SandboxCall, context: AnswerContext, given: number): SandboxReply {
   const { count, width, height, format, quality, background, isLegacy } = order
-  const { context, call, eventPrefix } = options
   const created = Math.floor(context.nowMs / 1000)
   const looks = { background, output_format: format, quality, size: `${width}x${height}` }
   const pictureAt = (index: number, stage = ''): PictureRequest => {
@@ -106,11 +98,11 @@ function pictureAnswer(order: PictureOrder, options: PictureAnswerOptions): Sand
       const picture = pictureAt(index)
       return order.wantsUrl ? { url: pictureLink(call, picture, context.nowMs) } : { b64_json: base64(picture) }
     })
-    const usage = context.usage(usageOf(order, options, count, 0))
+    const usage = context.usage(usageOf(order, given, count, 0))
     return jsonReply(200, OPENAI_HEADERS, isLegacy ? { created, data } : { created, ...looks, data, usage })
   }
   const event = (name: string, payload: object): string => {
-    const type = `${eventPrefix}.${name}`
+    const type = `${call.path.endsWith('/edits') ? 'image_edit' : 'image_generation'}.${name}`
     return eventText({ type, ...payload, created_at: created, ...looks }, type)
   }
   const partial = (picture: PictureRequest, index: number): string =>
@@ -119,7 +111,7 @@ function pictureAnswer(order: PictureOrder, options: PictureAnswerOptions): Sand
     ...Array.from({ length: order.partials }, (_unused, stage) => partial(pictureAt(index, `.p${stage}`), stage)),
     event('completed', {
       b64_json: base64(pictureAt(index)),
-      usage: context.usage(usageOf(order, options, 1, order.partials)),
+      usage: context.usage(usageOf(order, given, 1, order.partials)),
     }),
   ])
   const small = { width: 16, height: 16, format, seed: context.id }
@@ -130,9 +122,9 @@ function base64(picture: PictureRequest): string {
   return Buffer.from(drawPicture(picture)).toString('base64')
 }
 
-function usageOf(order: PictureOrder, options: PictureAnswerOptions, count: number, partials: number): object {
+function usageOf(order: PictureOrder, givenPictures: number, count: number, partials: number): object {
   const text = countTokens([order.prompt])
-  const given = options.givenPictures * GIVEN_PICTURE_TOKENS
+  const given = givenPictures * GIVEN_PICTURE_TOKENS
   const square = SQUARE_TOKENS[order.quality] ?? 0
   const drawn = count * (Math.ceil((square * order.width * order.height) / SQUARE_PIXELS) + partials * PARTIAL_TOKENS)
   return {

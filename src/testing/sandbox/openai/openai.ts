@@ -11,6 +11,7 @@ import {
   bearerAccess,
   eventText,
   fileReply,
+  headerList,
   jsonReply,
   keyAccess,
   RefusedCall,
@@ -72,26 +73,17 @@ export function answerModel(model: string, date = '2026-03-05'): string {
 }
 
 /** Headers of every answer. None of them is meant for the gateway's caller. */
-export const OPENAI_HEADERS: readonly string[] = [
-  'openai-organization',
-  'org-sandbox',
-  'openai-processing-ms',
-  '12',
-  'openai-version',
-  '2020-10-01',
-  'x-request-id',
-  'req_sandbox_openai',
-  'x-ratelimit-limit-requests',
-  '10000',
-  'x-ratelimit-remaining-requests',
-  '9999',
-  'x-ratelimit-reset-requests',
-  '6ms',
-  'set-cookie',
-  '__cf_bm=sandbox; path=/; HttpOnly; Secure',
-  'set-cookie',
-  '_cfuvid=sandbox; path=/; HttpOnly; Secure',
-]
+export const OPENAI_HEADERS = headerList(`
+  openai-organization: org-sandbox
+  openai-processing-ms: 12
+  openai-version: 2020-10-01
+  x-request-id: req_sandbox_openai
+  x-ratelimit-limit-requests: 10000
+  x-ratelimit-remaining-requests: 9999
+  x-ratelimit-reset-requests: 6ms
+  set-cookie: __cf_bm=sandbox; path=/; HttpOnly; Secure
+  set-cookie: _cfuvid=sandbox; path=/; HttpOnly; Secure
+`)
 
 const SERVER_FAULT = 'The server had an error while processing your request.'
 
@@ -173,7 +165,7 @@ const RANGES: NumberRanges = {
 const MESSAGE_FIELDS = names('role content name tool_calls tool_call_id refusal annotations audio function_call')
 
 /** OpenAI: `POST /v1/chat/completions`. Source of the rejections: OpenAI's API reference and specification. */
-export const OPENAI_CHAT = chatOperation(openaiOperation, {
+const OPENAI_CHAT = chatOperation(openaiOperation, {
   post: '/v1/chat/completions',
   headers: OPENAI_HEADERS,
   refuse: refuseOpenai,
@@ -276,7 +268,7 @@ const DEFAULT_DIMENSIONS = 1536
 const MAX_INPUTS = 2048
 
 /** OpenAI: `POST /v1/embeddings`. Floats unless base64 is requested; `dimensions` on the third generation only. */
-export const OPENAI_EMBEDDINGS = openaiOperation({
+const OPENAI_EMBEDDINGS = openaiOperation({
   operation: 'embeddings',
   post: '/v1/embeddings',
   prompt: inputPromptText,
@@ -337,7 +329,7 @@ const MIN_FLAGGED_SCORE = 0.5
  * OpenAI: `POST /v1/moderations`. A category that the input names, such as `violence` or `sexual/minors`, scores 0.95, and others
  * score 0.0001, unless a script sets scores. Scores from 0.5 on are flagged.
  */
-export const OPENAI_MODERATIONS = openaiOperation({
+const OPENAI_MODERATIONS = openaiOperation({
   operation: 'moderations',
   post: '/v1/moderations',
   prompt: moderationPromptText,
@@ -487,7 +479,7 @@ const MEASURES = { tokens: [50364], temperature: 0, avg_logprob: -0.2, compressi
  * OpenAI: `POST /v1/audio/transcriptions`. The text states how long the recording is. There are ten tokens per second and one per
  * word; `text`, `srt` and `vtt` report nothing.
  */
-export const OPENAI_TRANSCRIPTIONS = openaiOperation({
+const OPENAI_TRANSCRIPTIONS = openaiOperation({
   operation: 'transcriptions',
   post: '/v1/audio/transcriptions',
   needsJson: false,
@@ -500,7 +492,7 @@ export const OPENAI_TRANSCRIPTIONS = openaiOperation({
 })
 
 /** The servers of `signalbox/presets` that serve Whisper. */
-export const PRESET_TRANSCRIPTIONS = vendorOperations({ vendor: 'presets', errors: OPENAI_ERRORS })({
+const PRESET_TRANSCRIPTIONS = vendorOperations({ vendor: 'presets', errors: OPENAI_ERRORS })({
   operation: 'transcriptions',
   post: /^\/presets\/[^/]+\/v1\/audio\/transcriptions$/,
   needsJson: false,
@@ -556,3 +548,13 @@ function transcription(call: SandboxCall, context: AnswerContext, model: Transcr
       return fileReply('text/plain; charset=utf-8', new TextEncoder().encode(text), OPENAI_HEADERS)
   }
 }
+
+/** Operations of OpenAI that store nothing, except images and Responses. */
+export const OPENAI_OPERATIONS: readonly SandboxOperation[] = [
+  OPENAI_TRANSCRIPTIONS,
+  PRESET_TRANSCRIPTIONS,
+  OPENAI_CHAT,
+  OPENAI_EMBEDDINGS,
+  OPENAI_SPEECH,
+  OPENAI_MODERATIONS,
+]

@@ -25,6 +25,7 @@ import {
   bearerAccess,
   eventText,
   jsonReply,
+  type SandboxOperation,
   type SandboxReply,
   streamReply,
   vendorOperations,
@@ -58,7 +59,7 @@ const presetOperation = vendorOperations({
 })
 
 /** `POST /presets/ID/v1/chat/completions`. The scripts below decide how each server answers, rejects and deviates. */
-export const PRESET_CHAT = presetOperation({
+const PRESET_CHAT = presetOperation({
   operation: 'chat',
   post: presetPath('/chat/completions'),
   when: ({ path }) => presetIn(path)[0] !== undefined,
@@ -292,7 +293,7 @@ function tagReasoning(body: Json): void {
 }
 
 /** Servers that rerank: `POST /presets/ID/v1/rerank`. */
-export const PRESET_RERANK = presetOperation({
+const PRESET_RERANK = presetOperation({
   operation: 'rerank',
   post: presetPath('/rerank'),
   when: ({ path }) => presetIn(path)[0] !== undefined,
@@ -317,7 +318,7 @@ const MISTRAL_CATEGORIES =
   'sexual hate_and_discrimination violence_and_threats dangerous_and_criminal_content selfharm health financial law pii'
 
 /** Servers that moderate: `POST /presets/ID/v1/moderations`. Text only, without an overall flag. */
-export const PRESET_MODERATIONS = presetOperation({
+const PRESET_MODERATIONS = presetOperation({
   operation: 'moderations',
   post: presetPath('/moderations'),
   when: serves('moderations'),
@@ -331,7 +332,7 @@ export const PRESET_MODERATIONS = presetOperation({
 })
 
 /** Servers with Responses: `POST /presets/ID/v1/responses`. Servers that store no answers reject storing. */
-export const PRESET_RESPONSES = presetOperation({
+const PRESET_RESPONSES = presetOperation({
   operation: 'responses',
   post: presetPath('/responses'),
   when: serves('responses'),
@@ -358,7 +359,7 @@ const REJECTED: Readonly<Record<string, RegExp>> = {
  * Servers that complete texts: `POST /presets/ID/v1/completions`, or the path of the preset. A completion says
  * what a chat would say to the prompt. It follows the prompt if `echo` is true.
  */
-export const PRESET_COMPLETIONS = presetOperation({
+const PRESET_COMPLETIONS = presetOperation({
   operation: 'completions',
   post: PATH,
   when({ path }) {
@@ -446,3 +447,12 @@ function completionReply({ completions }: Preset, request: Fields, context: Answ
 function finishReason({ ending }: ChatTurn): string {
   return ending === 'blocked' ? 'content_filter' : ending === 'length' ? 'length' : 'stop'
 }
+
+/** Operations of the servers of `signalbox/presets`, except transcriptions. */
+export const PRESET_OPERATIONS: readonly SandboxOperation[] = [
+  PRESET_CHAT,
+  PRESET_COMPLETIONS,
+  PRESET_RESPONSES,
+  PRESET_RERANK,
+  PRESET_MODERATIONS,
+]

@@ -92,7 +92,7 @@ const TOLERANCE_SECONDS = 300
  * Google's token endpoint, `POST /token`, for the claims of service accounts and for refresh tokens. Tokens last an hour. A claim
  * dated by a wrong clock, and the refresh token `revoked`, are rejected.
  */
-export const GOOGLE_TOKENS = vendorOperations({ vendor: 'vertex', errors: GEMINI_ERRORS })({
+const GOOGLE_TOKENS = vendorOperations({ vendor: 'vertex', errors: GEMINI_ERRORS })({
   operation: 'token',
   post: '/token',
   needsJson: false,
@@ -163,7 +163,7 @@ export function vertexClaude(): SandboxOperation {
 }
 
 /** Vertex AI: the count of Claude's tokens, by a model of that name. */
-export const VERTEX_CLAUDE_COUNT = claudeOperation({
+const VERTEX_CLAUDE_COUNT = claudeOperation({
   operation: ANTHROPIC_COUNT_TOKENS.operation,
   post: vertexPath('publishers/anthropic/models/count-tokens:(?:rawPredict|streamRawPredict)'),
   prompt: ANTHROPIC_COUNT_TOKENS.promptText,
@@ -196,21 +196,21 @@ function ownCall(call: SandboxCall, { anthropic_version: _, ...body }: Fields): 
 }
 
 /** Vertex AI: chat and images of Gemini. It rejects ids of function calls. */
-export const VERTEX_GENERATE = atVertex(GEMINI_GENERATE, 'generateContent|streamGenerateContent', refuseCallIds)
+const VERTEX_GENERATE = atVertex(GEMINI_GENERATE, 'generateContent|streamGenerateContent', refuseCallIds)
 
 /** Vertex AI: a recording with the instruction to transcribe it. Before {@link VERTEX_GENERATE} in the list. */
-export const VERTEX_TRANSCRIPTIONS = atVertex(GEMINI_TRANSCRIPTIONS, 'generateContent', () => undefined, {
+const VERTEX_TRANSCRIPTIONS = atVertex(GEMINI_TRANSCRIPTIONS, 'generateContent', () => undefined, {
   when: ({ body }) => asksForTranscript(body),
 })
 
 /** Vertex AI: `countTokens`, whose body is the counted request. */
-export const VERTEX_COUNT_TOKENS = atVertex(GEMINI_COUNT_TOKENS, 'countTokens', (request) => {
+const VERTEX_COUNT_TOKENS = atVertex(GEMINI_COUNT_TOKENS, 'countTokens', (request) => {
   if (request['generateContentRequest'] !== undefined) refuseUnknown('generateContentRequest', '')
   refuseCallIds(request)
 })
 
 /** Vertex AI: `embedContent`, which only models from `gemini-embedding-2` on have. */
-export const VERTEX_EMBED_CONTENT = atVertex(GEMINI_EMBEDDINGS, 'embedContent', (_request, model) => {
+const VERTEX_EMBED_CONTENT = atVertex(GEMINI_EMBEDDINGS, 'embedContent', (_request, model) => {
   if (!hasEmbedContent(model)) refuseMethod()
 })
 
@@ -260,7 +260,7 @@ function hasEmbedContent(model: string): boolean {
 const MAX_TEXTS = 5
 
 /** Vertex AI: `predict` of embedding models, with one text per call for Gemini's and five for others. */
-export const VERTEX_PREDICT = keyOperation({
+const VERTEX_PREDICT = keyOperation({
   operation: 'embeddings',
   post: googleMethod('predict'),
   prompt: ({ instances }) => asList(instances).map(textOf).join('\n'),
@@ -291,9 +291,21 @@ function textOf(instance: unknown): string {
 }
 
 /** Vertex AI: open models by the OpenAI surface. Errors are Google's. */
-export const VERTEX_OPEN_CHAT = chatOperation(tokenOperation, {
+const VERTEX_OPEN_CHAT = chatOperation(tokenOperation, {
   post: vertexPath('endpoints/openapi/chat/completions'),
   refuse: refuseOpenai,
   dialect: { ...COMPATIBLE_DIALECT, usageDetails: () => ({}) },
   bounds: () => ({ reasoning: false }),
 })
+
+/** Operations of Vertex AI that store nothing. A transcription is a chat, and comes first. */
+export const VERTEX_OPERATIONS: readonly SandboxOperation[] = [
+  VERTEX_TRANSCRIPTIONS,
+  VERTEX_GENERATE,
+  VERTEX_COUNT_TOKENS,
+  VERTEX_EMBED_CONTENT,
+  VERTEX_PREDICT,
+  VERTEX_CLAUDE_COUNT,
+  VERTEX_OPEN_CHAT,
+  GOOGLE_TOKENS,
+]

@@ -26,6 +26,7 @@ import {
   type Refuse,
   RefusedCall,
   refusals,
+  type SandboxOperation,
   vendorErrors,
   vendorOperations,
 } from '../sandbox-operation.ts'
@@ -85,7 +86,7 @@ function invalidValue(field: string, valid: string): FieldRule['text'] {
 }
 
 /** Voyage: `POST /v1/embeddings`, the same path as OpenAI's; the model's name distinguishes them. */
-export const VOYAGE_EMBEDDINGS = voyageOperation({
+const VOYAGE_EMBEDDINGS = voyageOperation({
   operation: 'embeddings',
   post: '/v1/embeddings',
   when: ({ body }) => asText(asObject(body)['model']).startsWith('voyage-'),
@@ -120,7 +121,7 @@ const MAX_DOCUMENTS = 1000
 const MAX_RERANK_TOKENS = 600_000
 
 /** Voyage: `POST /v1/rerank` (reranker reference). */
-export const VOYAGE_RERANK = voyageOperation({
+const VOYAGE_RERANK = voyageOperation({
   operation: 'rerank',
   post: '/v1/rerank',
   prompt: rankingPromptText,
@@ -147,3 +148,6 @@ export const VOYAGE_RERANK = voyageOperation({
     }
   },
 })
+
+/** Operations of Voyage. */
+export const VOYAGE_OPERATIONS: readonly SandboxOperation[] = [VOYAGE_EMBEDDINGS, VOYAGE_RERANK]
