@@ -120,6 +120,12 @@ export async function settleHold(store: LedgerStore, amount: bigint, others: Par
   return store.ledger.settle({ holdId: 'hold_1', description: 'chat', ...others, amount }, nowMs)
 }
 
+/** Returns the balance and the held money of the example account. */
+export async function balanceOf({ ledger }: LedgerStore) {
+  const account = await ledger.account(ACCOUNT_ID)
+  return { balance: account?.balance, held: account?.held }
+}
+
 export function exampleClaim(overrides: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
   return {
     accountId: ACCOUNT_ID,

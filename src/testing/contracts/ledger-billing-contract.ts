@@ -1,5 +1,6 @@
 import {
   ACCOUNT_ID,
+  balanceOf,
   type ContractRunner,
   type ContractSubject,
   contractCases,
@@ -168,10 +169,6 @@ const LARGEST = 2n ** 63n - 1n
 /** Tests what a ledger guarantees about accounts, their credits, and invalid amounts. */
 export function describeLedgerAccounts(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
   const { describe, check, expect } = contractCases(runner, subject)
-  const balanceOf = async ({ ledger }: LedgerStore) => {
-    const account = await ledger.account(ACCOUNT_ID)
-    return { balance: account?.balance, held: account?.held }
-  }
   const credit = { creditId: 'credit_1', accountId: ACCOUNT_ID, amount: 1_000n, description: 'start' }
 
   describe('ledger contract: accounts and credits', () => {
@@ -338,26 +335,17 @@ export function describeLedgerClaims(runner: ContractRunner, subject: ContractSu
       expect(await store.idempotency.claim(other, NOW_MS)).toEqual({ status: 'claimed' })
     })
 
-    check('frees the key when the hold is settled without an answer to keep', async (store) => {
-      await fundedLedger(store, 1_000n)
-      await placeHold(store, { claim })
-      await settleHold(store, 40n)
-      expect(await placeHold(store, { holdId: 'hold_2', claim: other })).toEqual({ status: 'held' })
-    })
-
-    check('frees the key when the hold is voided', async (store) => {
-      await fundedLedger(store, 1_000n)
-      await placeHold(store, { claim })
-      await store.ledger.void('hold_1', NOW_MS)
-      expect(await placeHold(store, { holdId: 'hold_2', claim: other })).toEqual({ status: 'held' })
-    })
-
-    check('frees the key when the hold expires', async (store) => {
-      await fundedLedger(store, 1_000n)
-      await placeHold(store, { claim, expiresAtMs: NOW_MS + 1 })
-      await store.ledger.expire(NOW_MS + 2, 10)
-      expect(await placeHold(store, { holdId: 'hold_2', claim: other }, NOW_MS + 2)).toEqual({ status: 'held' })
-    })
+    for (const [how, end] of [
+      ['is settled without an answer to keep', (store: LedgerStore) => settleHold(store, 40n)],
+      ['is voided', ({ ledger }: LedgerStore) => ledger.void('hold_1', NOW_MS)],
+      ['expires', ({ ledger }: LedgerStore) => ledger.expire(NOW_MS + 2, 10)],
+    ] as const)
+      check(`frees the key when the hold ${how}`, async (store) => {
+        await fundedLedger(store, 1_000n)
+        await placeHold(store, { claim, expiresAtMs: NOW_MS + 1 })
+        await end(store)
+        expect(await placeHold(store, { holdId: 'hold_2', claim: other }, NOW_MS + 2)).toEqual({ status: 'held' })
+      })
 
     check('keeps an answer that was stored before the hold was voided', async (store) => {
       await fundedLedger(store, 1_000n)

@@ -1,5 +1,6 @@
 import {
   ACCOUNT_ID,
+  balanceOf,
   type ContractRunner,
   type ContractSubject,
   contractCases,
@@ -18,10 +19,6 @@ import { describeLedgerSpending } from './ledger-spending-contract.ts'
 /** Tests each guarantee of the ledger, and of its shared changes with the idempotency store of the same driver. */
 export function describeLedger(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
   const { describe, check, expect } = contractCases(runner, subject)
-  const balanceOf = async ({ ledger }: LedgerStore) => {
-    const account = await ledger.account(ACCOUNT_ID)
-    return { balance: account?.balance, held: account?.held }
-  }
   const owedBy = async ({ ledger }: LedgerStore) => (await ledger.account(ACCOUNT_ID))?.owed
   const sumOfEntries = async ({ ledger }: LedgerStore) =>
     (await ledger.entries(ACCOUNT_ID, 1000)).reduce((sum, entry) => sum + entry.amount, 0n)

@@ -8,6 +8,7 @@ import {
 } from '../../stores/task-store.ts'
 import {
   ACCOUNT_ID,
+  balanceOf,
   type ContractRunner,
   type ContractSubject,
   contractCases,
@@ -728,11 +729,6 @@ export async function accepted(store: TaskContractStore): Promise<void> {
   await submitted(store)
   const answered = { claim, answer: exampleAnswer('accepted') }
   await store.tasks.change({ ...acceptance, answered }, NOW_MS)
-}
-
-export async function balanceOf({ ledger }: TaskContractStore) {
-  const account = await ledger.account(ACCOUNT_ID)
-  return { balance: account?.balance, held: account?.held }
 }
 
 /** Returns the state of the example task, or `undefined` if there is none. */
