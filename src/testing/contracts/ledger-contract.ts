@@ -12,9 +12,13 @@ import {
   placeHold,
   settleHold,
 } from './contract-runner.ts'
-import { describeLedgerAccounts, describeLedgerBilling, describeLedgerClaims } from './ledger-billing-contract.ts'
+import {
+  describeLedgerAccounts,
+  describeLedgerBilling,
+  describeLedgerClaims,
+  describeLedgerSpending,
+} from './ledger-billing-contract.ts'
 import { describeLedgerBooks } from './ledger-books-contract.ts'
-import { describeLedgerSpending } from './ledger-spending-contract.ts'
 
 /** Tests each guarantee of the ledger, and of its shared changes with the idempotency store of the same driver. */
 export function describeLedger(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {

@@ -5,6 +5,7 @@ import {
   type TaskChangeResult,
   type TaskRecord,
   type TaskState,
+  type TaskStore,
 } from '../../stores/task-store.ts'
 import {
   ACCOUNT_ID,
@@ -24,7 +25,6 @@ import {
   type TaskContractStore,
 } from './contract-runner.ts'
 import { exampleResponse } from './response-store-contract.ts'
-import { describeTaskLists } from './task-lists-contract.ts'
 
 /**
  * Tests each guarantee of the task store, and of its shared changes with the ledger, the idempotency keys and the webhooks of the
@@ -151,7 +151,7 @@ const STATES: readonly TaskState[] = [
 ]
 
 /** Tests how workers share tasks. */
-export function describeTaskTaking(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+function describeTaskTaking(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
   const { describe, check, expect } = contractCases(runner, subject)
   const idsOf = (tasks: readonly TaskRecord[]) => tasks.map(({ id }) => id)
   const dueIds = async ({ tasks }: TaskContractStore, query: Partial<DueQuery> = {}) => {
@@ -320,7 +320,7 @@ function overdueTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
 }
 
 /** Tests what is kept of ended tasks, and for how long. */
-export function describeTaskRetention(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+function describeTaskRetention(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
   const { describe, check, expect } = contractCases(runner, subject)
   const idsOf = async ({ tasks }: TaskContractStore) =>
     (await tasks.list(ACCOUNT_ID, { limit: 100 })).tasks.map(({ id }) => id).sort()
@@ -707,7 +707,7 @@ export const task = exampleTask({ state: 'submitting', holdId: 'hold_1' })
 export const reservation = exampleReservation({ amount: 400n, claim, task })
 
 /** The vendor has confirmed the submission. */
-export const acceptance: TaskChange = {
+const acceptance: TaskChange = {
   id: 'task_1',
   from: ['submitting'],
   set: {
@@ -739,4 +739,47 @@ export async function stateOf({ tasks }: TaskContractStore) {
 /** Returns what another request with the example's key would find. */
 export async function keyOf({ idempotency }: TaskContractStore) {
   return (await idempotency.claim(claim, NOW_MS)).status
+}
+
+/** The tasks of all accounts, as operators list them. */
+function describeTaskLists(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
+  const listed = async (tasks: TaskStore, query: Partial<Parameters<TaskStore['listAll']>[0]> = {}) =>
+    (await tasks.listAll({ limit: 10, ...query })).map(({ id }) => id)
+
+  describe('task store contract: tasks of all accounts', () => {
+    check('are listed newest first, by account and state', async ({ tasks }) => {
+      await insertFour(tasks)
+      expect(await listed(tasks)).toEqual(['task_9', 'task_3', 'task_2', 'task_1'])
+      expect(await listed(tasks, { limit: 2 })).toEqual(['task_9', 'task_3'])
+      expect(await listed(tasks, { limit: 0 })).toEqual([])
+      expect(await listed(tasks, { state: 'failed' })).toEqual(['task_9'])
+      expect(await listed(tasks, { accountId: ACCOUNT_ID })).toEqual(['task_3', 'task_2', 'task_1'])
+      expect(await listed(tasks, { accountId: 'account_2', state: 'queued' })).toEqual([])
+      expect(await listed(tasks, { accountId: '\u0000' })).toEqual([])
+      expect(await tasks.listAll({ state: 'failed', limit: 1 })).toEqual([FOREIGN])
+    })
+
+    check('go on behind the last one seen, also of one moment', async ({ tasks }) => {
+      await insertFour(tasks)
+      const after = { createdAtMs: NOW_MS + 2, id: 'task_3' }
+      expect(await listed(tasks, { after })).toEqual(['task_2', 'task_1'])
+      expect(await listed(tasks, { after, state: 'queued', accountId: ACCOUNT_ID })).toEqual(['task_2', 'task_1'])
+      expect(await listed(tasks, { after: { ...after, id: 'task_2' } })).toEqual(['task_1'])
+      expect(await listed(tasks, { after, state: 'failed' })).toEqual([])
+    })
+  })
+}
+
+const FOREIGN = exampleTask({
+  id: 'task_9',
+  accountId: 'account_2',
+  state: 'failed',
+  createdAtMs: NOW_MS + 3,
+})
+
+async function insertFour(tasks: TaskStore): Promise<void> {
+  for (const [id, age] of Object.entries({ task_2: 2, task_1: 1, task_3: 2 }))
+    await tasks.insert(exampleTask({ id, createdAtMs: NOW_MS + age }))
+  await tasks.insert(FOREIGN)
 }
