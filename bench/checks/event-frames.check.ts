@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { eventOf } from '../../src/testing/sandbox/amazon-bedrock/bedrock-operations.ts'
+import { eventOf } from '../../src/testing/sandbox/amazon-bedrock/amazon-bedrock.ts'
 import { EventFrameReader } from '../../src/vendors/amazon-bedrock/converse-answer.ts'
 import { processorMs } from './processor-ms.ts'
 

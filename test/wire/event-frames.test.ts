@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { eventFrame } from '../../src/testing/sandbox/amazon-bedrock/bedrock-operations.ts'
+import { eventFrame } from '../../src/testing/sandbox/amazon-bedrock/amazon-bedrock.ts'
 import { EventFrameError, EventFrameReader } from '../../src/vendors/amazon-bedrock/converse-answer.ts'
 
 /** Returns the frames from reads of these bytes as a list of strings. */

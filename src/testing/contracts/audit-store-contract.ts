@@ -1,12 +1,9 @@
 import { AUDIT_RETENTION_MS, type AuditEntry, type AuditStore } from '../../stores/audit-store.ts'
-import { ACCOUNT_ID, type ContractRunner, type ContractSubject, EXAMPLE_NOW_MS, withDriver } from './contract-runner.ts'
+import { ACCOUNT_ID, type ContractRunner, type ContractSubject, contractCases, NOW_MS } from './contract-runner.ts'
 
 /** One case for each guarantee of {@link AuditStore}. */
-export function describeAuditStore(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<AuditStore>,
-): void {
-  const check = (name: string, body: (store: AuditStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeAuditStore(runner: ContractRunner, subject: ContractSubject<AuditStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const idsOf = (entries: readonly AuditEntry[]) => entries.map(({ id }) => id)
 
   describe('audit store contract', () => {
@@ -31,7 +28,7 @@ export function describeAuditStore(
       const after = { createdAtMs: first[1]!.createdAtMs, id: first[1]!.id }
       expect(idsOf(first)).toEqual(['aud_d', 'aud_c'])
       expect(idsOf(await store.list({ subject: ACCOUNT_ID, after, limit: 2 }))).toEqual(['aud_b', 'aud_a'])
-      const range = { fromMs: EXAMPLE_NOW_MS + 5, untilMs: EXAMPLE_NOW_MS + 9 }
+      const range = { fromMs: NOW_MS + 5, untilMs: NOW_MS + 9 }
       expect(idsOf(await store.list({ ...range, limit: 9 }))).toEqual(['aud_e', 'aud_c', 'aud_b'])
       expect(await store.list({ subject: '\u0000', limit: 9 })).toEqual([])
     })
@@ -48,7 +45,7 @@ export function describeAuditStore(
 function exampleEntry(id: string, afterMs: number, overrides: Partial<AuditEntry> = {}): AuditEntry {
   return {
     id,
-    createdAtMs: EXAMPLE_NOW_MS + afterMs,
+    createdAtMs: NOW_MS + afterMs,
     operator: 'olga',
     action: 'update_account',
     subject: ACCOUNT_ID,

@@ -1,16 +1,10 @@
 import { BLOB_ROW_BYTES, type BlobRange, type BlobStore } from '../../stores/blob-store.ts'
-import {
-  type ContractRunner,
-  type ContractSubject,
-  EXAMPLE_NOW_MS,
-  failureName,
-  withDriver,
-} from './contract-runner.ts'
+import { type ContractRunner, type ContractSubject, contractCases, failureName, NOW_MS } from './contract-runner.ts'
 
 /** One case for each guarantee of {@link BlobStore}. */
-export function describeBlobStore({ describe, it, expect }: ContractRunner, subject: ContractSubject<BlobStore>): void {
-  const check = (name: string, body: (store: BlobStore) => Promise<void>) => it(name, () => withDriver(subject, body))
-  const expiresAtMs = EXAMPLE_NOW_MS + 60_000
+export function describeBlobStore(runner: ContractRunner, subject: ContractSubject<BlobStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
+  const expiresAtMs = NOW_MS + 60_000
   const put = (store: BlobStore, id: string, ...pieces: readonly string[]) =>
     store.put({ id, expiresAtMs }, piecesOf(pieces.map((text) => Buffer.from(text))))
 
@@ -76,11 +70,11 @@ export function describeBlobStore({ describe, it, expect }: ContractRunner, subj
 
     check('gives a reader of content that is deleted meanwhile nothing of another', async (store) => {
       const size = 3 * BLOB_ROW_BYTES
-      await store.put({ id: 'file_1', expiresAtMs: EXAMPLE_NOW_MS }, piecesOf([Buffer.alloc(size, 1)]))
+      await store.put({ id: 'file_1', expiresAtMs: NOW_MS }, piecesOf([Buffer.alloc(size, 1)]))
       const reader = (await store.get('file_1'))!.content[Symbol.asyncIterator]()
       await reader.next()
       await store.delete('file_1')
-      await store.put({ id: 'file_2', expiresAtMs: EXAMPLE_NOW_MS }, piecesOf([Buffer.alloc(size, 2)]))
+      await store.put({ id: 'file_2', expiresAtMs: NOW_MS }, piecesOf([Buffer.alloc(size, 2)]))
       const rest = await reader.next().catch(() => undefined)
       expect(Buffer.from(rest?.value ?? []).includes(2)).toEqual(false)
     })
@@ -92,11 +86,11 @@ export function describeBlobStore({ describe, it, expect }: ContractRunner, subj
 
     check('purges what has expired, and no more than it may', async (store) => {
       for (const id of ['file_1', 'file_2', 'file_3'])
-        await store.put({ id, expiresAtMs: EXAMPLE_NOW_MS }, piecesOf([Buffer.from('old')]))
+        await store.put({ id, expiresAtMs: NOW_MS }, piecesOf([Buffer.from('old')]))
       await put(store, 'file_4', 'kept')
-      expect(await store.purge(EXAMPLE_NOW_MS - 1_000, 10)).toEqual(0)
-      expect(await store.purge(EXAMPLE_NOW_MS, 2)).toEqual(2)
-      expect(await store.purge(EXAMPLE_NOW_MS, 10)).toEqual(1)
+      expect(await store.purge(NOW_MS - 1_000, 10)).toEqual(0)
+      expect(await store.purge(NOW_MS, 2)).toEqual(2)
+      expect(await store.purge(NOW_MS, 10)).toEqual(1)
       expect(await textOf(store, 'file_4')).toEqual('kept')
       expect(await store.get('file_1')).toEqual(undefined)
     })

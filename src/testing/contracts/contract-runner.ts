@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { KeyRecord } from '../../stores/api-keys.ts'
 import type { GatewayStore } from '../../stores/gateway-store.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../../stores/idempotency-store.ts'
-import type { Reservation } from '../../stores/ledger.ts'
+import type { Reservation, Settlement } from '../../stores/ledger.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import type { NewDelivery } from '../../stores/webhook-store.ts'
 import type { UsageDraft } from '../../usage/usage-record.ts'
@@ -43,17 +43,18 @@ export function standingClock(startMs = 1_750_000_000_000): ContractClock {
   }
 }
 
-/** Runs one case with its own driver. */
-export async function withDriver<Driver>(
-  subject: ContractSubject<Driver>,
-  body: (driver: Driver) => Promise<void>,
-): Promise<void> {
-  const driver = await subject.create()
-  try {
-    await body(driver)
-  } finally {
-    await subject.dispose?.(driver)
-  }
+/** Returns the functions of a runner, and `check`, which runs a case with a driver of its own. */
+export function contractCases<Driver>({ describe, it, expect }: ContractRunner, subject: ContractSubject<Driver>) {
+  const check = (name: string, body: (driver: Driver) => Promise<void>): unknown =>
+    it(name, async () => {
+      const driver = await subject.create()
+      try {
+        await body(driver)
+      } finally {
+        await subject.dispose?.(driver)
+      }
+    })
+  return { describe, check, expect }
 }
 
 /** Name of the error that a call ends with, thrown or rejected; `'no error'` when it succeeds. */
@@ -72,7 +73,7 @@ export type LedgerStore = Pick<GatewayStore, 'ledger' | 'idempotency' | 'keys'>
 /** Parts of a driver that the suite of the tasks needs. */
 export type TaskContractStore = LedgerStore & Pick<GatewayStore, 'tasks' | 'webhooks' | 'responses'>
 
-export const EXAMPLE_NOW_MS = 1_750_000_000_000
+export const NOW_MS = 1_750_000_000_000
 export const ACCOUNT_ID = 'account_1'
 
 /** Returns a key of the example account. */
@@ -85,7 +86,7 @@ export function exampleKey(overrides: Partial<KeyRecord> = {}): KeyRecord {
     scopes: {},
     limits: undefined,
     spendingCap: undefined,
-    createdAtMs: EXAMPLE_NOW_MS,
+    createdAtMs: NOW_MS,
     expiresAtMs: undefined,
     revokedAtMs: undefined,
     ...overrides,
@@ -94,8 +95,8 @@ export function exampleKey(overrides: Partial<KeyRecord> = {}): KeyRecord {
 
 /** Creates the example account and credits it. */
 export async function fundedLedger({ ledger }: LedgerStore, amount: bigint): Promise<void> {
-  await ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
-  await ledger.credit({ creditId: 'credit_1', accountId: ACCOUNT_ID, amount, description: 'start' }, EXAMPLE_NOW_MS)
+  await ledger.createAccount({ id: ACCOUNT_ID }, NOW_MS)
+  await ledger.credit({ creditId: 'credit_1', accountId: ACCOUNT_ID, amount, description: 'start' }, NOW_MS)
 }
 
 export function exampleReservation(overrides: Partial<Reservation> = {}): Reservation {
@@ -104,9 +105,25 @@ export function exampleReservation(overrides: Partial<Reservation> = {}): Reserv
     accountId: ACCOUNT_ID,
     keyId: 'key_1',
     amount: 100n,
-    expiresAtMs: EXAMPLE_NOW_MS + 900_000,
+    expiresAtMs: NOW_MS + 900_000,
     ...overrides,
   }
+}
+
+/** Reserves the example's hold. */
+export async function placeHold(store: LedgerStore, overrides: Partial<Reservation> = {}, nowMs = NOW_MS) {
+  return store.ledger.reserve(exampleReservation(overrides), nowMs)
+}
+
+/** Settles the example's hold, or the given one. */
+export async function settleHold(store: LedgerStore, amount: bigint, others: Partial<Settlement> = {}, nowMs = NOW_MS) {
+  return store.ledger.settle({ holdId: 'hold_1', description: 'chat', ...others, amount }, nowMs)
+}
+
+/** Returns the balance and the held money of the example account. */
+export async function balanceOf({ ledger }: LedgerStore) {
+  const account = await ledger.account(ACCOUNT_ID)
+  return { balance: account?.balance, held: account?.held }
 }
 
 export function exampleClaim(overrides: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
@@ -114,7 +131,7 @@ export function exampleClaim(overrides: Partial<IdempotencyClaim> = {}): Idempot
     accountId: ACCOUNT_ID,
     key: 'order-17',
     fingerprint: 'a'.repeat(64),
-    expiresAtMs: EXAMPLE_NOW_MS + 86_400_000,
+    expiresAtMs: NOW_MS + 86_400_000,
     ...overrides,
   }
 }
@@ -137,10 +154,10 @@ export function exampleTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
     upstreamId: undefined,
     credentialId: 'dashscope:1',
     holdId: undefined,
-    createdAtMs: EXAMPLE_NOW_MS,
-    updatedAtMs: EXAMPLE_NOW_MS,
-    nextPollAtMs: EXAMPLE_NOW_MS + 15_000,
-    deadlineAtMs: EXAMPLE_NOW_MS + 86_400_000,
+    createdAtMs: NOW_MS,
+    updatedAtMs: NOW_MS,
+    nextPollAtMs: NOW_MS + 15_000,
+    deadlineAtMs: NOW_MS + 86_400_000,
     details: {
       requestId: 'request_1',
       model: 'wv2.7-t2v',
@@ -191,8 +208,8 @@ export function exampleDelivery(overrides: Partial<NewDelivery> = {}): NewDelive
     taskId: 'task_1',
     url: 'https://receiver.example/hook',
     body: '{"type":"video.completed","text":"\u00e9 \u{1F600}"}',
-    createdAtMs: EXAMPLE_NOW_MS,
-    nextAttemptAtMs: EXAMPLE_NOW_MS,
+    createdAtMs: NOW_MS,
+    nextAttemptAtMs: NOW_MS,
     ...overrides,
   }
 }

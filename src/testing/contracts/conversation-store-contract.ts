@@ -6,7 +6,7 @@ import {
   type StoredConversation,
   type StoredItem,
 } from '../../stores/response-store.ts'
-import { ACCOUNT_ID, type ContractRunner, type ContractSubject, EXAMPLE_NOW_MS, withDriver } from './contract-runner.ts'
+import { ACCOUNT_ID, type ContractRunner, type ContractSubject, contractCases, NOW_MS } from './contract-runner.ts'
 import { exampleResponse } from './response-store-contract.ts'
 
 /** The two stores of one driver that share conversations. */
@@ -16,13 +16,11 @@ export interface ConversationStores {
 }
 
 /** One case for each guarantee of {@link ConversationStore}. */
-export function describeConversationStore(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<ConversationStores>,
-): void {
+export function describeConversationStore(runner: ContractRunner, subject: ContractSubject<ConversationStores>): void {
+  const { describe, check: checkStores, expect } = contractCases(runner, subject)
   const check = (name: string, body: (store: ConversationStore, responses: ResponseStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, ({ conversations, responses }) => body(conversations, responses)))
-  const now = EXAMPLE_NOW_MS
+    checkStores(name, ({ conversations, responses }) => body(conversations, responses))
+  const now = NOW_MS
   const idsOf = (found: { readonly items: readonly StoredItem[] } | undefined): string[] | undefined =>
     found?.items.map(({ id }) => id)
   const later = { expiresAtMs: now + 60_000 }
@@ -181,8 +179,8 @@ export function exampleConversation(overrides: Partial<StoredConversation> = {})
     id: 'conv_1',
     accountId: ACCOUNT_ID,
     metadata: { topic: 'a' },
-    createdAtMs: EXAMPLE_NOW_MS,
-    expiresAtMs: EXAMPLE_NOW_MS + 60_000,
+    createdAtMs: NOW_MS,
+    expiresAtMs: NOW_MS + 60_000,
     ...overrides,
   }
 }

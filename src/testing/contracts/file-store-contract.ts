@@ -1,11 +1,11 @@
 import type { BatchOutcome, BatchStore, FileRecord, FileStore } from '../../stores/file-store.ts'
-import { ACCOUNT_ID, type ContractRunner, type ContractSubject, EXAMPLE_NOW_MS, withDriver } from './contract-runner.ts'
+import { ACCOUNT_ID, type ContractRunner, type ContractSubject, contractCases, NOW_MS } from './contract-runner.ts'
 
-const now = EXAMPLE_NOW_MS
+const now = NOW_MS
 
 /** One case for each guarantee of {@link FileStore}. */
-export function describeFileStore({ describe, it, expect }: ContractRunner, subject: ContractSubject<FileStore>): void {
-  const check = (name: string, body: (store: FileStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeFileStore(runner: ContractRunner, subject: ContractSubject<FileStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('file store contract', () => {
     check('gives a file to its owner as it was saved', async (store) => {
@@ -61,11 +61,8 @@ export function describeFileStore({ describe, it, expect }: ContractRunner, subj
 }
 
 /** One case for each guarantee of {@link BatchStore}. */
-export function describeBatchStore(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<BatchStore>,
-): void {
-  const check = (name: string, body: (store: BatchStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeBatchStore(runner: ContractRunner, subject: ContractSubject<BatchStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const later = now + 1_000
 
   describe('batch store contract', () => {

@@ -1,9 +1,9 @@
 import type { KeyRecord, KeyStore } from '../../stores/api-keys.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+import { type ContractRunner, type ContractSubject, contractCases } from './contract-runner.ts'
 
 /** One case for each guarantee of {@link KeyStore}. */
-export function describeKeyStore({ describe, it, expect }: ContractRunner, subject: ContractSubject<KeyStore>): void {
-  const check = (name: string, body: (keys: KeyStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+export function describeKeyStore(runner: ContractRunner, subject: ContractSubject<KeyStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('key store contract', () => {
     check('finds a key by its hash with every field it was stored with', async (keys) => {

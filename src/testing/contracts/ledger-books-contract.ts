@@ -3,12 +3,14 @@ import {
   ACCOUNT_ID,
   type ContractRunner,
   type ContractSubject,
-  EXAMPLE_NOW_MS,
+  contractCases,
   exampleReservation,
   failureName,
   fundedLedger,
   type LedgerStore,
-  withDriver,
+  NOW_MS,
+  placeHold,
+  settleHold,
 } from './contract-runner.ts'
 
 /** Tests what a ledger guarantees about its books: manual changes, pages and sums of the journal, and credits that expire. */
@@ -19,8 +21,8 @@ export function describeLedgerBooks(runner: ContractRunner, subject: ContractSub
 }
 
 /** Tests what a ledger guarantees about corrections, refunds and open holds. */
-function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject: ContractSubject<LedgerStore>): void {
-  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+function describeLedgerByHand(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const adjustment = { adjustmentId: 'adjustment_1', accountId: ACCOUNT_ID, amount: -300n, description: 'by mistake' }
 
   describe('ledger contract: changes by hand', () => {
@@ -42,7 +44,7 @@ function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject:
 
     check('refuses a debit above the balance, held money not counted, and changes nothing', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ amount: 800n }), NOW)
+      await placeHold(store, { amount: 800n })
       expect(await store.ledger.adjust(adjustment, NOW)).toEqual('insufficient_balance')
       expect(await moneyOf(store)).toEqual({ balance: 200n, held: 800n, owed: 0n })
       expect(await store.ledger.adjust({ ...adjustment, amount: -200n }, NOW)).toEqual('adjusted')
@@ -83,7 +85,7 @@ function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject:
       const { id: chargeId } = await charged(store, 'hold_1', 900n)
       await store.ledger.refund({ refundId: 'r1', chargeId, amount: 100n, description: 'x' }, NOW)
       await store.ledger.adjust({ ...adjustment, amount: 200n }, NOW)
-      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 200n }), NOW)
+      await placeHold(store, { holdId: 'hold_2', amount: 200n })
       const thresholds = { caps: [], balance: [50] }
       const settlement = { holdId: 'hold_2', amount: 200n, description: 'chat', thresholds }
       const { crossings } = await store.ledger.settle(settlement, NOW)
@@ -179,9 +181,9 @@ function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject:
       await fundedLedger(store, 10_000n)
       const cap = { amount: 1_000n, period: 'month' } as const
       const reserve = async (holdId: string, amount: bigint, owner: 'account' | 'key' = 'key') =>
-        (await store.ledger.reserve(exampleReservation({ holdId, amount, caps: { [owner]: cap } }), NOW)).status
+        (await placeHold(store, { holdId, amount, caps: { [owner]: cap } })).status
       await reserve('hold_1', 900n)
-      await store.ledger.settle({ holdId: 'hold_1', amount: 800n, description: 'chat' }, NOW)
+      await settleHold(store, 800n)
       const [charge] = await store.ledger.entries(ACCOUNT_ID, 1)
       expect(await reserve('hold_2', 201n)).toEqual('spending_limit')
       expect(await reserve('hold_2a', 201n, 'account')).toEqual('spending_limit')
@@ -208,7 +210,7 @@ function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject:
       await store.ledger.createAccount({ id: 'account_2' }, NOW)
       const hold = { keyId: 'key_1', expiresAtMs: NOW + 900_000 }
       const place = (holdId: string, accountId: string, amount: bigint, nowMs: number) =>
-        store.ledger.reserve(exampleReservation({ holdId, accountId, amount }), nowMs)
+        placeHold(store, { holdId, accountId, amount }, nowMs)
       await place('hold_2', ACCOUNT_ID, 20n, NOW)
       await place('hold_1', ACCOUNT_ID, 10n, NOW)
       await place('hold_3', 'account_2', 0n, NOW + 1)
@@ -238,8 +240,8 @@ function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject:
 }
 
 /** Tests what a ledger guarantees about the pages and sums of its journal. */
-function describeLedgerPages({ describe, it, expect }: ContractRunner, subject: ContractSubject<LedgerStore>): void {
-  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+function describeLedgerPages(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('ledger contract: pages of the journal', () => {
     check('says of a charge what it was for, what was due, and what was left', async (store) => {
@@ -302,11 +304,8 @@ function describeLedgerPages({ describe, it, expect }: ContractRunner, subject: 
 }
 
 /** Tests what a ledger guarantees about credits that expire. */
-function describeExpiringCredits(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<LedgerStore>,
-): void {
-  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+function describeExpiringCredits(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const give = async ({ ledger }: LedgerStore, creditId: string, amount: bigint, expiresAtMs?: number) =>
     ledger.credit({ creditId, accountId: ACCOUNT_ID, amount, description: 'gift', expiresAtMs }, NOW)
   const hold = async ({ ledger }: LedgerStore, holdId: string, amount: bigint, nowMs: number) =>
@@ -440,7 +439,7 @@ function describeExpiringCredits(
   })
 }
 
-const NOW = EXAMPLE_NOW_MS
+const NOW = NOW_MS
 const DETAILS = {
   keyId: 'key_1',
   endpoint: 'chat',
@@ -463,8 +462,8 @@ async function newestKinds({ ledger }: LedgerStore, limit: number): Promise<unkn
 
 /** Reserves and settles. Returns the line of the charge. */
 async function charged(store: LedgerStore, holdId: string, amount: bigint, nowMs = NOW): Promise<LedgerEntry> {
-  await store.ledger.reserve(exampleReservation({ holdId, amount: 1n, expiresAtMs: nowMs + 900_000 }), nowMs)
-  await store.ledger.settle({ holdId, amount, description: 'chat gp-5.4', details: DETAILS }, nowMs)
+  await placeHold(store, { holdId, amount: 1n, expiresAtMs: nowMs + 900_000 }, nowMs)
+  await settleHold(store, amount, { holdId, description: 'chat gp-5.4', details: DETAILS }, nowMs)
   const lines = await store.ledger.lines({ ...EVERYTHING, order: 'newest' })
   const line = lines.find((found) => found.holdId === holdId && found.kind === 'charge')
   if (line === undefined) throw new Error(`the hold ${holdId} was not charged`)

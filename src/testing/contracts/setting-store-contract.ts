@@ -1,13 +1,9 @@
 import type { SettingStore } from '../../stores/retention.ts'
-import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+import { type ContractRunner, type ContractSubject, contractCases } from './contract-runner.ts'
 
 /** One case for each guarantee of {@link SettingStore}. */
-export function describeSettingStore(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<SettingStore>,
-): void {
-  const check = (name: string, body: (store: SettingStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
+export function describeSettingStore(runner: ContractRunner, subject: ContractSubject<SettingStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('setting store contract', () => {
     check('returns no settings before any is written', async (store) => {

@@ -6,17 +6,17 @@ import {
   ACCOUNT_ID,
   type ContractRunner,
   type ContractSubject,
-  EXAMPLE_NOW_MS,
+  contractCases,
   exampleAnswer,
   exampleClaim,
   exampleTask,
-  withDriver,
+  NOW_MS,
 } from './contract-runner.ts'
 import { exampleConversation } from './conversation-store-contract.ts'
 import { exampleFile } from './file-store-contract.ts'
 import { exampleResponse } from './response-store-contract.ts'
 
-const now = EXAMPLE_NOW_MS
+const now = NOW_MS
 const NOTHING: StoredUsage = { count: 0, byteLength: 0 }
 
 /** How an example of each kind is created. `id` differs in each example. */
@@ -43,12 +43,8 @@ const KINDS = Object.keys(CREATES) as StoredKind[]
  * Tests each guarantee of {@link GatewayStore.stored}, and of the limits that rely on it.
  * @param subject A driver whose idempotency keys expire by the given `nowMs`.
  */
-export function describeStoredUsage(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<GatewayStore>,
-): void {
-  const check = (name: string, body: (store: GatewayStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
+export function describeStoredUsage(runner: ContractRunner, subject: ContractSubject<GatewayStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('stored usage contract', () => {
     check('counts what an account has stored of each kind and what has not expired', async (store) => {

@@ -5,12 +5,14 @@ import {
   type TaskChangeResult,
   type TaskRecord,
   type TaskState,
+  type TaskStore,
 } from '../../stores/task-store.ts'
 import {
   ACCOUNT_ID,
+  balanceOf,
   type ContractRunner,
   type ContractSubject,
-  EXAMPLE_NOW_MS,
+  contractCases,
   exampleAnswer,
   exampleClaim,
   exampleDelivery,
@@ -18,20 +20,18 @@ import {
   exampleTask,
   failureName,
   fundedLedger,
+  NOW_MS,
+  placeHold,
   type TaskContractStore,
-  withDriver,
 } from './contract-runner.ts'
 import { exampleResponse } from './response-store-contract.ts'
-import { describeTaskLists } from './task-lists-contract.ts'
 
 /**
  * Tests each guarantee of the task store, and of its shared changes with the ledger, the idempotency keys and the webhooks of the
  * same driver.
  */
 export function describeTaskStore(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
-  const { describe, it, expect } = runner
-  const check = (name: string, body: (store: TaskContractStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
+  const { describe, check, expect } = contractCases(runner, subject)
   const pageOf = async (
     { tasks }: TaskContractStore,
     limit: number,
@@ -133,10 +133,9 @@ export function describeTaskStore(runner: ContractRunner, subject: ContractSubje
 
 /** Inserts five tasks out of order. `task_1` is the oldest; `task_3` and `task_4` have the same time. */
 async function insertFive({ tasks }: TaskContractStore): Promise<void> {
-  const ages = { task_4: 3, task_1: 1, task_5: 5, task_3: 3, task_2: 2 }
-  for (const [id, age] of Object.entries(ages)) {
+  for (const [id, age] of Object.entries({ task_4: 3, task_1: 1, task_5: 5, task_3: 3, task_2: 2 })) {
     const upstreamId = id.replace('task_', 'upstream-')
-    await tasks.insert(exampleTask({ id, upstreamId, createdAtMs: EXAMPLE_NOW_MS + age }))
+    await tasks.insert(exampleTask({ id, upstreamId, createdAtMs: NOW_MS + age }))
   }
 }
 
@@ -152,29 +151,25 @@ const STATES: readonly TaskState[] = [
 ]
 
 /** Tests how workers share tasks. */
-export function describeTaskTaking(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<TaskContractStore>,
-): void {
-  const check = (name: string, body: (store: TaskContractStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
+function describeTaskTaking(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const idsOf = (tasks: readonly TaskRecord[]) => tasks.map(({ id }) => id)
   const dueIds = async ({ tasks }: TaskContractStore, query: Partial<DueQuery> = {}) => {
-    const nowMs = query.nowMs ?? EXAMPLE_NOW_MS
+    const nowMs = query.nowMs ?? NOW_MS
     const defaults = { credentialId: 'dashscope:1', nowMs, leaseUntilMs: nowMs + LEASE_MS, limit: 100 }
     return idsOf(await tasks.leaseDue({ ...defaults, budget: { takes: 100, windowMs: 1_000 }, ...query }))
   }
-  const overdueIds = async ({ tasks }: TaskContractStore, nowMs = EXAMPLE_NOW_MS, limit = 100) =>
+  const overdueIds = async ({ tasks }: TaskContractStore, nowMs = NOW_MS, limit = 100) =>
     idsOf(await tasks.leaseExpired({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }))
 
   describe('task store contract: asking vendors', () => {
     check('takes what is due, longest overdue first, at most as many as asked, whole', async (store) => {
       for (const [id, dueInMs] of Object.entries({ task_1: 0, task_2: -5, task_3: 1, task_4: -9 })) {
-        await store.tasks.insert(dueTask({ id, nextPollAtMs: EXAMPLE_NOW_MS + dueInMs }))
+        await store.tasks.insert(dueTask({ id, nextPollAtMs: NOW_MS + dueInMs }))
       }
       expect(await dueIds(store, { limit: 0 })).toEqual([])
       expect(await dueIds(store, { limit: 2 })).toEqual(['task_4', 'task_2'])
-      const rest = { nowMs: EXAMPLE_NOW_MS, leaseUntilMs: EXAMPLE_NOW_MS + LEASE_MS, limit: 9 }
+      const rest = { nowMs: NOW_MS, leaseUntilMs: NOW_MS + LEASE_MS, limit: 9 }
       const budget = { takes: 100, windowMs: 1_000 }
       expect(await store.tasks.leaseDue({ ...rest, credentialId: 'dashscope:1', budget })).toEqual([dueTask()])
     })
@@ -188,7 +183,7 @@ export function describeTaskTaking(
 
     check('skips the given accounts, for due tasks and by id', async (store) => {
       for (const [index, accountId] of ['account_1', 'account_2', 'account_1', 'account_3', 'account_2'].entries())
-        await store.tasks.insert(dueTask({ id: `task_${index}`, accountId, nextPollAtMs: EXAMPLE_NOW_MS - 9 + index }))
+        await store.tasks.insert(dueTask({ id: `task_${index}`, accountId, nextPollAtMs: NOW_MS - 9 + index }))
       const exceptAccounts = ['account_1', "account_'2", 'account_3']
       expect(await dueIds(store, { exceptAccounts, id: 'task_0' })).toEqual([])
       expect(await dueIds(store, { exceptAccounts, limit: 1 })).toEqual(['task_1'])
@@ -198,9 +193,9 @@ export function describeTaskTaking(
 
     check('takes a task no more that has ended or is asked about elsewhere', async (store) => {
       for (const id of ['task_1', 'task_2']) await store.tasks.insert(dueTask({ id }))
-      await store.tasks.change({ id: 'task_1', from: ['queued'], set: { state: 'completed' } }, EXAMPLE_NOW_MS)
+      await store.tasks.change({ id: 'task_1', from: ['queued'], set: { state: 'completed' } }, NOW_MS)
       const set = { credentialId: 'dashscope:2' }
-      await store.tasks.change({ id: 'task_2', from: ['queued'], set }, EXAMPLE_NOW_MS)
+      await store.tasks.change({ id: 'task_2', from: ['queued'], set }, NOW_MS)
       expect(await dueIds(store)).toEqual([])
       expect(await dueIds(store, set)).toEqual(['task_2'])
     })
@@ -208,17 +203,17 @@ export function describeTaskTaking(
     check('gives a task to nobody else before its lease is over', async (store) => {
       await store.tasks.insert(dueTask())
       expect(await dueIds(store)).toEqual(['task_1'])
-      expect(await dueIds(store, { nowMs: EXAMPLE_NOW_MS + LEASE_MS - 1 })).toEqual([])
-      expect(await dueIds(store, { nowMs: EXAMPLE_NOW_MS + LEASE_MS })).toEqual(['task_1'])
+      expect(await dueIds(store, { nowMs: NOW_MS + LEASE_MS - 1 })).toEqual([])
+      expect(await dueIds(store, { nowMs: NOW_MS + LEASE_MS })).toEqual(['task_1'])
     })
 
     check('ends the lease with a change', async (store) => {
       await store.tasks.insert(dueTask())
       await dueIds(store)
-      const set = { nextPollAtMs: EXAMPLE_NOW_MS + 15_000 }
-      await store.tasks.change({ id: 'task_1', from: ['queued'], set }, EXAMPLE_NOW_MS)
-      expect(await dueIds(store, { nowMs: EXAMPLE_NOW_MS + 14_999 })).toEqual([])
-      expect(await dueIds(store, { nowMs: EXAMPLE_NOW_MS + 15_000 })).toEqual(['task_1'])
+      const set = { nextPollAtMs: NOW_MS + 15_000 }
+      await store.tasks.change({ id: 'task_1', from: ['queued'], set }, NOW_MS)
+      expect(await dueIds(store, { nowMs: NOW_MS + 14_999 })).toEqual([])
+      expect(await dueIds(store, { nowMs: NOW_MS + 15_000 })).toEqual(['task_1'])
     })
 
     check('keeps to the budget of a window, for each vendor account of its own', async (store) => {
@@ -227,10 +222,10 @@ export function describeTaskTaking(
       const budget = { takes: 3, windowMs: 1_000 }
       expect((await dueIds(store, { budget, limit: 2 })).length).toEqual(2)
       expect((await dueIds(store, { budget, limit: 2 })).length).toEqual(1)
-      expect(await dueIds(store, { budget, nowMs: EXAMPLE_NOW_MS + 999 })).toEqual([])
+      expect(await dueIds(store, { budget, nowMs: NOW_MS + 999 })).toEqual([])
       expect(await dueIds(store, { budget, credentialId: 'dashscope:2' })).toEqual(['task_other'])
-      expect((await dueIds(store, { budget, nowMs: EXAMPLE_NOW_MS + 1_000 })).length).toEqual(2)
-      expect((await dueIds(store, { budget, nowMs: EXAMPLE_NOW_MS + LEASE_MS })).length).toEqual(3)
+      expect((await dueIds(store, { budget, nowMs: NOW_MS + 1_000 })).length).toEqual(2)
+      expect((await dueIds(store, { budget, nowMs: NOW_MS + LEASE_MS })).length).toEqual(3)
     })
 
     check('counts nothing against the budget where nothing was due', async (store) => {
@@ -244,17 +239,17 @@ export function describeTaskTaking(
       await store.tasks.insert(dueTask())
       await store.tasks.insert(dueTask({ id: 'task_2' }))
       const budget = { takes: 1, windowMs: 1_000 }
-      expect((await dueIds(store, { budget, nowMs: EXAMPLE_NOW_MS + 3_600_000 })).length).toEqual(1)
+      expect((await dueIds(store, { budget, nowMs: NOW_MS + 3_600_000 })).length).toEqual(1)
       expect((await dueIds(store, { budget })).length).toEqual(1)
     })
 
     check('takes one task by its id before it is due, within the budget', async (store) => {
-      const later = { nextPollAtMs: EXAMPLE_NOW_MS + 60_000 }
+      const later = { nextPollAtMs: NOW_MS + 60_000 }
       for (const id of ['task_1', 'task_2']) await store.tasks.insert(dueTask({ id, ...later }))
       const budget = { takes: 1, windowMs: 1_000 }
       expect(await dueIds(store, { id: 'task_2', budget })).toEqual(['task_2'])
       expect(await dueIds(store, { id: 'task_1', budget })).toEqual([])
-      expect(await dueIds(store, { id: 'task_1', budget, nowMs: EXAMPLE_NOW_MS + 1_000 })).toEqual(['task_1'])
+      expect(await dueIds(store, { id: 'task_1', budget, nowMs: NOW_MS + 1_000 })).toEqual(['task_1'])
     })
 
     check('takes no task by an id that is leased, unknown, ended or of another vendor account', async (store) => {
@@ -279,30 +274,29 @@ export function describeTaskTaking(
   describe('task store contract: deadlines', () => {
     check('takes open tasks of all vendor accounts whose deadline has passed, the longest first', async (store) => {
       for (const state of STATES) await store.tasks.insert(overdueTask({ id: `task_${state}`, state }))
-      const first = { deadlineAtMs: EXAMPLE_NOW_MS - 5, credentialId: 'dashscope:2' }
+      const first = { deadlineAtMs: NOW_MS - 5, credentialId: 'dashscope:2' }
       await store.tasks.insert(overdueTask({ id: 'task_first', ...first }))
-      await store.tasks.insert(overdueTask({ id: 'task_later', deadlineAtMs: EXAMPLE_NOW_MS + 1 }))
-      expect(await overdueIds(store, EXAMPLE_NOW_MS, 1)).toEqual(['task_first'])
+      await store.tasks.insert(overdueTask({ id: 'task_later', deadlineAtMs: NOW_MS + 1 }))
+      expect(await overdueIds(store, NOW_MS, 1)).toEqual(['task_first'])
       const open = ['task_in_progress', 'task_queued', 'task_submitting', 'task_unknown']
       expect((await overdueIds(store)).sort()).toEqual(open)
       expect(await overdueIds(store)).toEqual([])
-      expect((await overdueIds(store, EXAMPLE_NOW_MS + LEASE_MS)).length).toEqual(6)
+      expect((await overdueIds(store, NOW_MS + LEASE_MS)).length).toEqual(6)
     })
 
     check('shares its leases with the asking of vendors', async (store) => {
-      await store.tasks.insert(overdueTask({ nextPollAtMs: EXAMPLE_NOW_MS }))
+      await store.tasks.insert(overdueTask({ nextPollAtMs: NOW_MS }))
       expect(await overdueIds(store)).toEqual(['task_1'])
       expect(await dueIds(store)).toEqual([])
-      expect(await dueIds(store, { nowMs: EXAMPLE_NOW_MS + LEASE_MS })).toEqual(['task_1'])
-      expect(await overdueIds(store, EXAMPLE_NOW_MS + LEASE_MS)).toEqual([])
+      expect(await dueIds(store, { nowMs: NOW_MS + LEASE_MS })).toEqual(['task_1'])
+      expect(await overdueIds(store, NOW_MS + LEASE_MS)).toEqual([])
     })
 
     check('ignores the budget', async (store) => {
       for (const id of ['task_1', 'task_2']) {
-        await store.tasks.insert(overdueTask({ id, nextPollAtMs: EXAMPLE_NOW_MS }))
+        await store.tasks.insert(overdueTask({ id, nextPollAtMs: NOW_MS }))
       }
-      const budget = { takes: 1, windowMs: 1_000 }
-      const taken = [...(await dueIds(store, { budget })), ...(await overdueIds(store))]
+      const taken = [...(await dueIds(store, { budget: { takes: 1, windowMs: 1_000 } })), ...(await overdueIds(store))]
       expect(taken.sort()).toEqual(['task_1', 'task_2'])
       expect((await store.tasks.find(ACCOUNT_ID, 'task_1'))?.state).toEqual('queued')
     })
@@ -318,20 +312,16 @@ export function describeTaskTaking(
 }
 
 function dueTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
-  return exampleTask({ nextPollAtMs: EXAMPLE_NOW_MS, ...overrides })
+  return exampleTask({ nextPollAtMs: NOW_MS, ...overrides })
 }
 
 function overdueTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
-  return exampleTask({ deadlineAtMs: EXAMPLE_NOW_MS, ...overrides })
+  return exampleTask({ deadlineAtMs: NOW_MS, ...overrides })
 }
 
 /** Tests what is kept of ended tasks, and for how long. */
-export function describeTaskRetention(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<TaskContractStore>,
-): void {
-  const check = (name: string, body: (store: TaskContractStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
+function describeTaskRetention(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
   const idsOf = async ({ tasks }: TaskContractStore) =>
     (await tasks.list(ACCOUNT_ID, { limit: 100 })).tasks.map(({ id }) => id).sort()
   const purge = ({ tasks }: TaskContractStore, changedUntilMs: number, limit = 100) =>
@@ -342,56 +332,56 @@ export function describeTaskRetention(
       for (const state of STATES) {
         await store.tasks.insert(exampleTask({ id: `task_${state}`, upstreamId: `upstream-${state}`, state }))
       }
-      await store.tasks.insert(exampleTask({ id: 'task_later', state: 'failed', updatedAtMs: EXAMPLE_NOW_MS + 1 }))
-      expect(await purge(store, EXAMPLE_NOW_MS - 1)).toEqual(0)
-      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(3)
+      await store.tasks.insert(exampleTask({ id: 'task_later', state: 'failed', updatedAtMs: NOW_MS + 1 }))
+      expect(await purge(store, NOW_MS - 1)).toEqual(0)
+      expect(await purge(store, NOW_MS)).toEqual(3)
       const left = ['task_in_progress', 'task_later', 'task_queued', 'task_submitting', 'task_unknown']
       expect(await idsOf(store)).toEqual(left)
       expect(await store.tasks.find(ACCOUNT_ID, 'task_completed')).toEqual(undefined)
       expect(await store.tasks.find(ACCOUNT_ID, 'upstream-completed')).toEqual(undefined)
-      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(0)
+      expect(await purge(store, NOW_MS)).toEqual(0)
     })
 
     check('deletes at most as many as asked, the oldest first', async (store) => {
       for (const age of [3, 1, 2]) {
-        const updatedAtMs = EXAMPLE_NOW_MS - age
+        const updatedAtMs = NOW_MS - age
         await store.tasks.insert(exampleTask({ id: `task_${age}`, state: 'completed', updatedAtMs }))
       }
-      expect(await purge(store, EXAMPLE_NOW_MS, 0)).toEqual(0)
-      expect(await purge(store, EXAMPLE_NOW_MS, 2)).toEqual(2)
+      expect(await purge(store, NOW_MS, 0)).toEqual(0)
+      expect(await purge(store, NOW_MS, 2)).toEqual(2)
       expect(await idsOf(store)).toEqual(['task_1'])
     })
 
     check('deletes the messages about a task with it, and no others', async (store) => {
       await ended(store, 'task_1', 'msg_1')
-      await ended(store, 'task_2', 'msg_2', EXAMPLE_NOW_MS + 1)
+      await ended(store, 'task_2', 'msg_2', NOW_MS + 1)
       for (const id of ['msg_1', 'msg_2']) await delivered(store, id)
-      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(1)
+      expect(await purge(store, NOW_MS)).toEqual(1)
       expect(await store.webhooks.list(ACCOUNT_ID, 'task_1')).toEqual([])
       expect((await store.webhooks.list(ACCOUNT_ID, 'task_2')).map(({ id }) => id)).toEqual(['msg_2'])
-      expect(await store.webhooks.resend(ACCOUNT_ID, 'msg_1', EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.webhooks.resend(ACCOUNT_ID, 'msg_1', NOW_MS)).toEqual(false)
     })
 
     check('keeps a task whose message waits for delivery, and passes over it', async (store) => {
-      await ended(store, 'task_1', 'msg_1', EXAMPLE_NOW_MS - 2)
-      await ended(store, 'task_2', 'msg_2', EXAMPLE_NOW_MS - 1)
+      await ended(store, 'task_1', 'msg_1', NOW_MS - 2)
+      await ended(store, 'task_2', 'msg_2', NOW_MS - 1)
       await delivered(store, 'msg_2')
-      expect(await purge(store, EXAMPLE_NOW_MS, 1)).toEqual(1)
+      expect(await purge(store, NOW_MS, 1)).toEqual(1)
       expect(await idsOf(store)).toEqual(['task_1'])
       await delivered(store, 'msg_1')
-      await store.webhooks.resend(ACCOUNT_ID, 'msg_1', EXAMPLE_NOW_MS)
-      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(0)
+      await store.webhooks.resend(ACCOUNT_ID, 'msg_1', NOW_MS)
+      expect(await purge(store, NOW_MS)).toEqual(0)
       await delivered(store, 'msg_1')
-      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(1)
+      expect(await purge(store, NOW_MS)).toEqual(1)
     })
 
     check('deletes each task once, however many do it at once', async (store) => {
       for (let index = 0; index < 40; index++) {
         await store.tasks.insert(exampleTask({ id: `task_${index}`, state: 'completed' }))
       }
-      const counts = await Promise.all(Array.from({ length: 10 }, async () => purge(store, EXAMPLE_NOW_MS, 5)))
+      const counts = await Promise.all(Array.from({ length: 10 }, async () => purge(store, NOW_MS, 5)))
       let deleted = counts.reduce((sum, count) => sum + count, 0)
-      deleted += await purge(store, EXAMPLE_NOW_MS)
+      deleted += await purge(store, NOW_MS)
       expect(deleted).toEqual(40)
       expect(await idsOf(store)).toEqual([])
     })
@@ -399,29 +389,20 @@ export function describeTaskRetention(
 }
 
 /** Ends a task with its message. */
-async function ended(
-  { tasks }: TaskContractStore,
-  id: string,
-  messageId: string,
-  updatedAtMs = EXAMPLE_NOW_MS,
-): Promise<void> {
+async function ended({ tasks }: TaskContractStore, id: string, messageId: string, updatedAtMs = NOW_MS): Promise<void> {
   await tasks.insert(exampleTask({ id }))
   const delivery = exampleDelivery({ id: messageId, taskId: id })
   await tasks.change({ id, from: ['queued'], set: { state: 'completed', updatedAtMs }, delivery }, updatedAtMs)
 }
 
 async function delivered({ webhooks }: TaskContractStore, id: string): Promise<void> {
-  const attempt = { atMs: EXAMPLE_NOW_MS, status: 204, durationMs: 1 }
-  await webhooks.record(id, { attempt, state: 'delivered', nextAttemptAtMs: EXAMPLE_NOW_MS })
+  const attempt = { atMs: NOW_MS, status: 204, durationMs: 1 }
+  await webhooks.record(id, { attempt, state: 'delivered', nextAttemptAtMs: NOW_MS })
 }
 
 /** Tests that a reservation and its task in one driver are stored together and removed together. */
-function describeTaskSubmission(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<TaskContractStore>,
-): void {
-  const check = (name: string, body: (store: TaskContractStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
+function describeTaskSubmission(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('task store contract: submission', () => {
     check('writes the task down with the hold', async (store) => {
@@ -434,7 +415,7 @@ function describeTaskSubmission(
       await fundedLedger(store, 1_000n)
       const plain = exampleReservation({ holdId: 'hold_2', amount: 100n })
       const both = [{ ...reservation, claim: undefined }, plain].map(async (wanted) =>
-        store.ledger.reserve(wanted, EXAMPLE_NOW_MS),
+        store.ledger.reserve(wanted, NOW_MS),
       )
       expect(await Promise.all(both)).toEqual([{ status: 'held' }, { status: 'held' }])
       expect((await store.tasks.list(ACCOUNT_ID, { limit: 5 })).tasks).toEqual([task])
@@ -443,82 +424,75 @@ function describeTaskSubmission(
 
     check('writes no task down when the money is not held', async (store) => {
       await fundedLedger(store, 399n)
-      const refused = await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)
-      expect(refused).toEqual({ status: 'insufficient_balance' })
+      expect(await store.ledger.reserve(reservation, NOW_MS)).toEqual({ status: 'insufficient_balance' })
       expect(await stateOf(store)).toEqual(undefined)
     })
 
     check('writes no second task down for a key that is taken', async (store) => {
       await submitted(store)
       const second = { ...reservation, holdId: 'hold_2', task: { ...task, id: 'task_2', holdId: 'hold_2' } }
-      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'in_flight' })
+      expect(await store.ledger.reserve(second, NOW_MS)).toEqual({ status: 'in_flight' })
       expect(await store.tasks.find(ACCOUNT_ID, 'task_2')).toEqual(undefined)
     })
 
     check('changes nothing when the same hold is reserved again', async (store) => {
       await accepted(store)
-      expect(await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      expect(await store.ledger.reserve(reservation, NOW_MS)).toEqual({ status: 'held' })
       expect(await stateOf(store)).toEqual('queued')
       expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
     })
 
     check('removes a task that the vendor refused, with its hold, and frees the key', async (store) => {
       await submitted(store)
-      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.discard('task_1', claim, NOW_MS)).toEqual(true)
       expect(await stateOf(store)).toEqual(undefined)
       expect((await store.tasks.list(ACCOUNT_ID, { limit: 5 })).tasks).toEqual([])
       expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
       expect(await keyOf(store)).toEqual('claimed')
-      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.tasks.discard('task_1', claim, NOW_MS)).toEqual(false)
     })
 
     check('does not bring a removed task back when its hold is reserved again', async (store) => {
       await submitted(store)
-      await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)
-      expect(await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      await store.tasks.discard('task_1', claim, NOW_MS)
+      expect(await store.ledger.reserve(reservation, NOW_MS)).toEqual({ status: 'held' })
       expect(await stateOf(store)).toEqual(undefined)
       expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
     })
 
     check('removes a task without a hold, and frees the key that is named', async (store) => {
-      await store.idempotency.claim(claim, EXAMPLE_NOW_MS)
+      await store.idempotency.claim(claim, NOW_MS)
       await store.tasks.insert(exampleTask({ state: 'submitting' }))
-      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.discard('task_1', claim, NOW_MS)).toEqual(true)
       expect(await stateOf(store)).toEqual(undefined)
       expect(await keyOf(store)).toEqual('claimed')
     })
 
     check('keeps the receipt of a task without a hold for the whole time of its key', async (store) => {
-      const own = { ...claim, claimedBy: 'req_1', pendingUntilMs: EXAMPLE_NOW_MS + 1_000 }
-      await store.idempotency.claim(own, EXAMPLE_NOW_MS)
+      const own = { ...claim, claimedBy: 'req_1', pendingUntilMs: NOW_MS + 1_000 }
+      await store.idempotency.claim(own, NOW_MS)
       await store.tasks.insert(exampleTask({ state: 'submitting' }))
-      await store.tasks.change(
-        { ...acceptance, answered: { claim: own, answer: exampleAnswer('accepted') } },
-        EXAMPLE_NOW_MS,
-      )
+      await store.tasks.change({ ...acceptance, answered: { claim: own, answer: exampleAnswer('accepted') } }, NOW_MS)
       const found = await store.idempotency.claim({ ...own, claimedBy: 'req_2' }, own.expiresAtMs - 1)
       expect(found.status).toEqual('replay')
     })
 
     check('touches no key that an equal request has taken over from that of the task', async (store) => {
-      const own = { ...claim, claimedBy: 'req_1', pendingUntilMs: EXAMPLE_NOW_MS + 1_000 }
+      const own = { ...claim, claimedBy: 'req_1', pendingUntilMs: NOW_MS + 1_000 }
       const later = { ...claim, claimedBy: 'req_2' }
-      await store.idempotency.claim(own, EXAMPLE_NOW_MS)
+      await store.idempotency.claim(own, NOW_MS)
       await store.idempotency.claim(later, own.pendingUntilMs + 1)
       await store.tasks.insert(exampleTask({ state: 'submitting' }))
       await store.tasks.discard('task_1', own, own.pendingUntilMs + 1)
       expect(await keyOf(store)).toEqual('in_flight')
       await store.tasks.insert(exampleTask({ state: 'submitting' }))
-      await store.tasks.change(
-        { ...acceptance, answered: { claim: own, answer: exampleAnswer('accepted') } },
-        EXAMPLE_NOW_MS,
-      )
+      await store.tasks.change({ ...acceptance, answered: { claim: own, answer: exampleAnswer('accepted') } }, NOW_MS)
       expect(await keyOf(store)).toEqual('in_flight')
     })
 
     check('removes no task that was accepted', async (store) => {
       await accepted(store)
-      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.tasks.discard('task_1', claim, NOW_MS)).toEqual(false)
       expect(await stateOf(store)).toEqual('queued')
       expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
       expect(await keyOf(store)).toEqual('replay')
@@ -527,8 +501,8 @@ function describeTaskSubmission(
     for (const state of OPEN_TASK_STATES) {
       check(`does not expire the hold of a task in state ${state}, but others`, async (store) => {
         await submitted(store)
-        await store.tasks.change({ id: 'task_1', from: ['submitting'], set: { state } }, EXAMPLE_NOW_MS)
-        await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 50n }), EXAMPLE_NOW_MS)
+        await store.tasks.change({ id: 'task_1', from: ['submitting'], set: { state } }, NOW_MS)
+        await placeHold(store, { holdId: 'hold_2', amount: 50n })
         expect(await store.ledger.expire(reservation.expiresAtMs + 1, 10)).toEqual(1)
         expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
       })
@@ -536,7 +510,7 @@ function describeTaskSubmission(
 
     check('expires the hold of a task that ended and left it', async (store) => {
       await accepted(store)
-      await store.tasks.change({ id: 'task_1', from: OPEN_TASK_STATES, set: { state: 'failed' } }, EXAMPLE_NOW_MS)
+      await store.tasks.change({ id: 'task_1', from: OPEN_TASK_STATES, set: { state: 'failed' } }, NOW_MS)
       expect(await store.ledger.expire(reservation.expiresAtMs + 1, 10)).toEqual(1)
       expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
     })
@@ -546,21 +520,17 @@ function describeTaskSubmission(
 const RACERS = 2_000
 
 /** Tests changes of tasks, together with their money, keys and messages. */
-function describeTaskChanges(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<TaskContractStore>,
-): void {
-  const check = (name: string, body: (store: TaskContractStore) => Promise<void>) =>
-    it(name, () => withDriver(subject, body))
+function describeTaskChanges(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
 
   describe('task store contract: changes', () => {
     check('sets what is given and leaves the rest', async (store) => {
       await submitted(store)
-      expect(await store.tasks.change(acceptance, EXAMPLE_NOW_MS)).toEqual({})
+      expect(await store.tasks.change(acceptance, NOW_MS)).toEqual({})
       expect(await store.tasks.find(ACCOUNT_ID, 'upstream-1')).toEqual({ ...task, ...acceptance.set })
       const details = { ...task.details, polls: 1, error: { code: 'c', message: 'm' } }
       const set = { state: 'in_progress', credentialId: 'dashscope:2', deadlineAtMs: 5, details } as const
-      expect(await store.tasks.change({ id: 'task_1', from: ['queued'], set }, EXAMPLE_NOW_MS)).toEqual({})
+      expect(await store.tasks.change({ id: 'task_1', from: ['queued'], set }, NOW_MS)).toEqual({})
       expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual({ ...task, ...acceptance.set, ...set })
     })
 
@@ -568,8 +538,8 @@ function describeTaskChanges(
       await submitted(store)
       const change = { from: ['queued', 'unknown'], set: { state: 'failed' }, resolve: { kind: 'void' } } as const
       const also = { answered: { claim, answer: exampleAnswer('x') }, delivery: exampleDelivery() }
-      expect(await store.tasks.change({ id: 'task_1', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(undefined)
-      expect(await store.tasks.change({ id: 'task_2', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(undefined)
+      expect(await store.tasks.change({ id: 'task_1', ...change, ...also }, NOW_MS)).toEqual(undefined)
+      expect(await store.tasks.change({ id: 'task_2', ...change, ...also }, NOW_MS)).toEqual(undefined)
       expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual(task)
       expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
       expect(await keyOf(store)).toEqual('in_flight')
@@ -584,7 +554,7 @@ function describeTaskChanges(
 
     check('charges what was used, gives the rest back and keeps the answer for replay', async (store) => {
       await accepted(store)
-      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS + 9)).toEqual(chargedFor(150n))
+      expect(await store.tasks.change(completion(150n), NOW_MS + 9)).toEqual(chargedFor(150n))
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
       expect(await keyOf(store)).toEqual('replay')
       const [charge] = await store.ledger.entries(ACCOUNT_ID, 1)
@@ -593,7 +563,7 @@ function describeTaskChanges(
         amount: -150n,
         holdId: 'hold_1',
         description: 'video wv2.7-t2v',
-        createdAtMs: EXAMPLE_NOW_MS + 9,
+        createdAtMs: NOW_MS + 9,
       })
     })
 
@@ -605,7 +575,7 @@ function describeTaskChanges(
         set: { state: 'failed' },
         resolve: { kind: 'void' },
       } as const
-      expect(await store.tasks.change(failure, EXAMPLE_NOW_MS)).toEqual({})
+      expect(await store.tasks.change(failure, NOW_MS)).toEqual({})
       expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
       expect(await keyOf(store)).toEqual('replay')
     })
@@ -613,13 +583,13 @@ function describeTaskChanges(
     check('completes the key also when the same change ends the hold', async (store) => {
       await submitted(store)
       const answered = { claim, answer: exampleAnswer('accepted') }
-      expect(await store.tasks.change({ ...completion(150n), answered }, EXAMPLE_NOW_MS)).toEqual(chargedFor(150n))
+      expect(await store.tasks.change({ ...completion(150n), answered }, NOW_MS)).toEqual(chargedFor(150n))
       expect(await keyOf(store)).toEqual('replay')
     })
 
     check('charges above the hold from the balance and records what is lacking', async (store) => {
       await accepted(store)
-      expect(await store.tasks.change(completion(1_200n), EXAMPLE_NOW_MS)).toEqual(chargedFor(1_000n, 200n))
+      expect(await store.tasks.change(completion(1_200n), NOW_MS)).toEqual(chargedFor(1_000n, 200n))
       expect(await balanceOf(store)).toEqual({ balance: 0n, held: 0n })
       const kinds = (await store.ledger.entries(ACCOUNT_ID, 2)).map(({ kind, amount }) => ({ kind, amount }))
       expect(kinds).toEqual([
@@ -636,7 +606,7 @@ function describeTaskChanges(
         ...end,
         resolve: { ...end.resolve, kind: 'settle', amount: 800n, description: 'video' },
       } as const
-      const told = await store.tasks.change({ ...change, resolve: { ...change.resolve, thresholds } }, EXAMPLE_NOW_MS)
+      const told = await store.tasks.change({ ...change, resolve: { ...change.resolve, thresholds } }, NOW_MS)
       const crossing = { of: 'balance', period: undefined, bound: 1_000n, used: 800n } as const
       expect(told?.charge?.crossings).toEqual([
         { ...crossing, percent: 50 },
@@ -646,8 +616,8 @@ function describeTaskChanges(
 
     check('says how a hold had ended that it can charge no more', async (store) => {
       await accepted(store)
-      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
-      const told = await store.tasks.change(completion(150n), EXAMPLE_NOW_MS)
+      await store.ledger.void('hold_1', NOW_MS)
+      const told = await store.tasks.change(completion(150n), NOW_MS)
       expect(told?.charge).toEqual({ resolved: false, charged: 0n, shortfall: 0n, endedBy: 'voided' })
       expect(await stateOf(store)).toEqual('completed')
     })
@@ -655,7 +625,7 @@ function describeTaskChanges(
     check('refuses an amount below zero before anything is changed', async (store) => {
       await submitted(store)
       const wrong = { ...completion(-1n), answered: { claim, answer: exampleAnswer('accepted') } }
-      expect(await failureName(() => store.tasks.change(wrong, EXAMPLE_NOW_MS))).toEqual('RangeError')
+      expect(await failureName(() => store.tasks.change(wrong, NOW_MS))).toEqual('RangeError')
       expect(await stateOf(store)).toEqual('submitting')
       expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
       expect(await keyOf(store)).toEqual('in_flight')
@@ -663,20 +633,20 @@ function describeTaskChanges(
 
     check('ends a task without a hold, whatever the change says about money', async (store) => {
       await store.tasks.insert(exampleTask())
-      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS)).toEqual({})
+      expect(await store.tasks.change(completion(150n), NOW_MS)).toEqual({})
       expect(await stateOf(store)).toEqual('completed')
     })
 
     check('a second end changes nothing: no charge, no refund, no message', async (store) => {
       await accepted(store)
-      await store.tasks.change({ ...completion(150n), delivery: exampleDelivery() }, EXAMPLE_NOW_MS)
+      await store.tasks.change({ ...completion(150n), delivery: exampleDelivery() }, NOW_MS)
       const late = {
         ...completion(90n),
         set: { state: 'cancelled' },
         delivery: exampleDelivery({ id: 'msg_2' }),
       } as const
-      expect(await store.tasks.change(late, EXAMPLE_NOW_MS)).toEqual(undefined)
-      expect(await store.tasks.change({ ...late, resolve: { kind: 'void' } }, EXAMPLE_NOW_MS)).toEqual(undefined)
+      expect(await store.tasks.change(late, NOW_MS)).toEqual(undefined)
+      expect(await store.tasks.change({ ...late, resolve: { kind: 'void' } }, NOW_MS)).toEqual(undefined)
       expect(await stateOf(store)).toEqual('completed')
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
       expect((await store.webhooks.list(ACCOUNT_ID, 'task_1')).map(({ id }) => id)).toEqual(['msg_1'])
@@ -686,9 +656,9 @@ function describeTaskChanges(
       await accepted(store)
       const keeps = exampleResponse({ id: 'task_1' })
       const late = exampleResponse({ id: 'task_1', response: { id: 'task_1', output: [] } })
-      expect(await store.tasks.change({ ...completion(150n), keeps }, EXAMPLE_NOW_MS)).toEqual(chargedFor(150n))
-      expect(await store.tasks.change({ ...completion(150n), keeps: late }, EXAMPLE_NOW_MS)).toEqual(undefined)
-      expect(await store.responses.find(ACCOUNT_ID, 'task_1', EXAMPLE_NOW_MS)).toEqual(keeps)
+      expect(await store.tasks.change({ ...completion(150n), keeps }, NOW_MS)).toEqual(chargedFor(150n))
+      expect(await store.tasks.change({ ...completion(150n), keeps: late }, NOW_MS)).toEqual(undefined)
+      expect(await store.responses.find(ACCOUNT_ID, 'task_1', NOW_MS)).toEqual(keeps)
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
     })
 
@@ -699,7 +669,7 @@ function describeTaskChanges(
           const delivery = exampleDelivery({ id: `msg_${index}` })
           const { resolve, state } = RACE[index % RACE.length]!
           const change = { id: 'task_1', from: OPEN_TASK_STATES, set: { state }, resolve, delivery }
-          return (await store.tasks.change(change, EXAMPLE_NOW_MS)) ? state : undefined
+          return (await store.tasks.change(change, NOW_MS)) ? state : undefined
         }),
       )
       const winners = won.filter((state) => state !== undefined)
@@ -737,33 +707,28 @@ export const task = exampleTask({ state: 'submitting', holdId: 'hold_1' })
 export const reservation = exampleReservation({ amount: 400n, claim, task })
 
 /** The vendor has confirmed the submission. */
-export const acceptance: TaskChange = {
+const acceptance: TaskChange = {
   id: 'task_1',
   from: ['submitting'],
   set: {
     state: 'queued',
     upstreamId: 'upstream-1',
-    updatedAtMs: EXAMPLE_NOW_MS + 3,
-    nextPollAtMs: EXAMPLE_NOW_MS + 4,
+    updatedAtMs: NOW_MS + 3,
+    nextPollAtMs: NOW_MS + 4,
   },
 }
 
 /** Credits 1,000 to the account and submits the example task with a hold of 400. */
 export async function submitted(store: TaskContractStore): Promise<void> {
   await fundedLedger(store, 1_000n)
-  await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)
+  await store.ledger.reserve(reservation, NOW_MS)
 }
 
 /** Submits the example task, with the answers of the vendor and to the caller. */
 export async function accepted(store: TaskContractStore): Promise<void> {
   await submitted(store)
   const answered = { claim, answer: exampleAnswer('accepted') }
-  await store.tasks.change({ ...acceptance, answered }, EXAMPLE_NOW_MS)
-}
-
-export async function balanceOf({ ledger }: TaskContractStore) {
-  const account = await ledger.account(ACCOUNT_ID)
-  return { balance: account?.balance, held: account?.held }
+  await store.tasks.change({ ...acceptance, answered }, NOW_MS)
 }
 
 /** Returns the state of the example task, or `undefined` if there is none. */
@@ -773,5 +738,48 @@ export async function stateOf({ tasks }: TaskContractStore) {
 
 /** Returns what another request with the example's key would find. */
 export async function keyOf({ idempotency }: TaskContractStore) {
-  return (await idempotency.claim(claim, EXAMPLE_NOW_MS)).status
+  return (await idempotency.claim(claim, NOW_MS)).status
+}
+
+/** The tasks of all accounts, as operators list them. */
+function describeTaskLists(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject)
+  const listed = async (tasks: TaskStore, query: Partial<Parameters<TaskStore['listAll']>[0]> = {}) =>
+    (await tasks.listAll({ limit: 10, ...query })).map(({ id }) => id)
+
+  describe('task store contract: tasks of all accounts', () => {
+    check('are listed newest first, by account and state', async ({ tasks }) => {
+      await insertFour(tasks)
+      expect(await listed(tasks)).toEqual(['task_9', 'task_3', 'task_2', 'task_1'])
+      expect(await listed(tasks, { limit: 2 })).toEqual(['task_9', 'task_3'])
+      expect(await listed(tasks, { limit: 0 })).toEqual([])
+      expect(await listed(tasks, { state: 'failed' })).toEqual(['task_9'])
+      expect(await listed(tasks, { accountId: ACCOUNT_ID })).toEqual(['task_3', 'task_2', 'task_1'])
+      expect(await listed(tasks, { accountId: 'account_2', state: 'queued' })).toEqual([])
+      expect(await listed(tasks, { accountId: '\u0000' })).toEqual([])
+      expect(await tasks.listAll({ state: 'failed', limit: 1 })).toEqual([FOREIGN])
+    })
+
+    check('go on behind the last one seen, also of one moment', async ({ tasks }) => {
+      await insertFour(tasks)
+      const after = { createdAtMs: NOW_MS + 2, id: 'task_3' }
+      expect(await listed(tasks, { after })).toEqual(['task_2', 'task_1'])
+      expect(await listed(tasks, { after, state: 'queued', accountId: ACCOUNT_ID })).toEqual(['task_2', 'task_1'])
+      expect(await listed(tasks, { after: { ...after, id: 'task_2' } })).toEqual(['task_1'])
+      expect(await listed(tasks, { after, state: 'failed' })).toEqual([])
+    })
+  })
+}
+
+const FOREIGN = exampleTask({
+  id: 'task_9',
+  accountId: 'account_2',
+  state: 'failed',
+  createdAtMs: NOW_MS + 3,
+})
+
+async function insertFour(tasks: TaskStore): Promise<void> {
+  for (const [id, age] of Object.entries({ task_2: 2, task_1: 1, task_3: 2 }))
+    await tasks.insert(exampleTask({ id, createdAtMs: NOW_MS + age }))
+  await tasks.insert(FOREIGN)
 }

@@ -5,30 +5,25 @@ import {
   ACCOUNT_ID,
   type ContractRunner,
   type ContractSubject,
-  EXAMPLE_NOW_MS,
+  contractCases,
   exampleDraft,
-  exampleReservation,
   exampleTask,
   failureName,
   fundedLedger,
+  NOW_MS,
+  placeHold,
   type TaskContractStore,
-  withDriver,
 } from './contract-runner.ts'
 
 /** Tests each guarantee of the records of calls and their sums, and of their shared changes with the ledger. */
-export function describeUsageStore(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<UsageContractStore>,
-): void {
-  const check = usageCheck(it, subject)
+export function describeUsageStore(runner: ContractRunner, subject: ContractSubject<UsageContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject as ContractSubject<UsageSubject>)
 
   describe('usage store contract: records', () => {
     check('writes the record of a charge with what was charged and when', async (store) => {
       await charge(store, { amount: 60n })
       const [record] = await allRecords(store)
-      expect(record).toEqual(
-        usageRecord(DRAFT, { endedAtMs: EXAMPLE_NOW_MS, dueNanoDollars: 60n, chargedNanoDollars: 60n }),
-      )
+      expect(record).toEqual(usageRecord(DRAFT, { endedAtMs: NOW_MS, dueNanoDollars: 60n, chargedNanoDollars: 60n }))
     })
 
     check('tells what was due from what the balance paid', async (store) => {
@@ -44,15 +39,15 @@ export function describeUsageStore(
         ['hold_1', 700n],
         ['hold_2', 600n],
       ] as const) {
-        await store.ledger.reserve(exampleReservation({ holdId, amount }), EXAMPLE_NOW_MS)
+        await placeHold(store, { holdId, amount })
         const record = { ...DRAFT, id: holdId }
-        await store.ledger.settle({ ...SETTLEMENT, holdId, amount, record }, EXAMPLE_NOW_MS)
+        await store.ledger.settle({ ...SETTLEMENT, holdId, amount, record }, NOW_MS)
       }
       const records = await allRecords(store)
       const sumOf = (amounts: readonly bigint[]) => amounts.reduce((sum, amount) => sum + amount, 0n)
       expect(sumOf(records.map(({ dueNanoDollars }) => dueNanoDollars))).toEqual(1_300n)
       expect(sumOf(records.map(({ chargedNanoDollars }) => chargedNanoDollars))).toEqual(1_000n)
-      const { sums } = await store.ledger.sums({ accountId: ACCOUNT_ID, fromMs: 0, untilMs: EXAMPLE_NOW_MS + 1 })
+      const { sums } = await store.ledger.sums({ accountId: ACCOUNT_ID, fromMs: 0, untilMs: NOW_MS + 1 })
       expect(sums.filter(({ kind }) => kind === 'charge' || kind === 'owed')).toEqual([
         { kind: 'charge', lines: 2, amount: -1_000n, owed: 0n },
         { kind: 'owed', lines: 1, amount: 0n, owed: 300n },
@@ -61,24 +56,22 @@ export function describeUsageStore(
 
     check('writes one record for a hold that is settled twice, and none for one that was voided', async (store) => {
       await charge(store, { amount: 60n })
-      await store.ledger.settle({ ...SETTLEMENT, record: DRAFT }, EXAMPLE_NOW_MS)
-      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2' }), EXAMPLE_NOW_MS)
-      await store.ledger.void('hold_2', EXAMPLE_NOW_MS)
-      await store.ledger.settle({ ...SETTLEMENT, holdId: 'hold_2', record: DRAFT }, EXAMPLE_NOW_MS)
+      await store.ledger.settle({ ...SETTLEMENT, record: DRAFT }, NOW_MS)
+      await placeHold(store, { holdId: 'hold_2' })
+      await store.ledger.void('hold_2', NOW_MS)
+      await store.ledger.settle({ ...SETTLEMENT, holdId: 'hold_2', record: DRAFT }, NOW_MS)
       expect((await allRecords(store)).length).toEqual(1)
     })
 
     check('writes one record for each of many settlements at once', async (store) => {
       await fundedLedger(store, 100_000n)
       const holds = Array.from({ length: 50 }, (_, index) => `hold_${index}`)
-      await Promise.all(
-        holds.map(async (holdId) => store.ledger.reserve(exampleReservation({ holdId }), EXAMPLE_NOW_MS)),
-      )
+      await Promise.all(holds.map(async (holdId) => placeHold(store, { holdId })))
       await Promise.all(
         holds.map(async (holdId, index) =>
           store.ledger.settle(
             { ...SETTLEMENT, holdId, amount: BigInt(index), record: { ...DRAFT, id: holdId } },
-            EXAMPLE_NOW_MS,
+            NOW_MS,
           ),
         ),
       )
@@ -90,11 +83,11 @@ export function describeUsageStore(
     check('writes the record of a task in the change that ends it', async (store) => {
       await fundedLedger(store, 1_000n)
       const task = exampleTask({ holdId: 'hold_1' })
-      await store.ledger.reserve(exampleReservation({ task }), EXAMPLE_NOW_MS)
+      await placeHold(store, { task })
       const end = { id: task.id, from: ['queued' as const], set: { state: 'completed' as const } }
       const resolve = { kind: 'settle' as const, amount: 70n, description: 'videos', record: DRAFT }
-      await store.tasks.change({ ...end, resolve }, EXAMPLE_NOW_MS)
-      await store.tasks.change({ ...end, resolve }, EXAMPLE_NOW_MS)
+      await store.tasks.change({ ...end, resolve }, NOW_MS)
+      await store.tasks.change({ ...end, resolve }, NOW_MS)
       const records = await allRecords(store)
       expect(records.map(({ chargedNanoDollars }) => chargedNanoDollars)).toEqual([70n])
     })
@@ -117,8 +110,8 @@ export function describeUsageStore(
         return { vendor: 'openai', credentialId: 'openai:1', model: 'gp-"5.4"', outcome, ...why, ...times }
       })
       await charge(store, { amount: 60n, record: { ...DRAFT, attempts: attempts.slice(0, 2) } })
-      await store.usage.write([free({ id: 'many', attempts }, EXAMPLE_NOW_MS - 1)])
-      await store.usage.write([free({ id: 'plain' }, EXAMPLE_NOW_MS - 2)])
+      await store.usage.write([free({ id: 'many', attempts }, NOW_MS - 1)])
+      await store.usage.write([free({ id: 'plain' }, NOW_MS - 2)])
       const records = await allRecords(store)
       expect(records.map(({ attempts: kept }) => kept)).toEqual([attempts.slice(0, 2), attempts, undefined])
     })
@@ -128,11 +121,11 @@ export function describeUsageStore(
       // Several of them at the same moment.
       for (const [index, id] of ids.entries()) {
         await store.usage.write([
-          free({ id }, EXAMPLE_NOW_MS + Math.floor(index / 4)),
-          free({ id: 'other', accountId: 'account_2' }, EXAMPLE_NOW_MS + Math.floor(index / 4)),
+          free({ id }, NOW_MS + Math.floor(index / 4)),
+          free({ id: 'other', accountId: 'account_2' }, NOW_MS + Math.floor(index / 4)),
         ])
       }
-      const range = { accountId: ACCOUNT_ID, fromMs: 0, untilMs: EXAMPLE_NOW_MS * 2, limit: 7 }
+      const range = { accountId: ACCOUNT_ID, fromMs: 0, untilMs: NOW_MS * 2, limit: 7 }
       const seen: string[] = []
       let after: Awaited<ReturnType<UsageStore['records']>>['end']
       do {
@@ -144,28 +137,25 @@ export function describeUsageStore(
     })
 
     check('gives the records of a range, its end excluded', async (store) => {
-      await store.usage.write([1, 2, 3].map((at) => free({ id: `request_${at}` }, EXAMPLE_NOW_MS + at)))
-      const range = { accountId: undefined, fromMs: EXAMPLE_NOW_MS + 1, untilMs: EXAMPLE_NOW_MS + 3 }
+      await store.usage.write([1, 2, 3].map((at) => free({ id: `request_${at}` }, NOW_MS + at)))
+      const range = { accountId: undefined, fromMs: NOW_MS + 1, untilMs: NOW_MS + 3 }
       const { records } = await store.usage.records({ ...range, after: undefined, limit: 10 })
       expect(records.map(({ id }) => id)).toEqual(['request_2', 'request_1'])
     })
   })
 
-  describeUsageSums({ describe, it, expect }, subject)
+  describeUsageSums(runner, subject)
 }
 
 /** The cases of sums by hour and by day. */
-function describeUsageSums(
-  { describe, it, expect }: ContractRunner,
-  subject: ContractSubject<UsageContractStore>,
-): void {
-  const check = usageCheck(it, subject)
+function describeUsageSums(runner: ContractRunner, subject: ContractSubject<UsageContractStore>): void {
+  const { describe, check, expect } = contractCases(runner, subject as ContractSubject<UsageSubject>)
 
   describe('usage store contract: sums', () => {
     check('adds up each record once, in steps and by several at once', async (store) => {
-      const records = Array.from({ length: 40 }, (_, index) => free({ id: `request_${index}` }, EXAMPLE_NOW_MS + index))
+      const records = Array.from({ length: 40 }, (_, index) => free({ id: `request_${index}` }, NOW_MS + index))
       for (const record of records) await store.usage.write([record])
-      await Promise.all(Array.from({ length: 4 }, async () => store.usage.rollUp(7, EXAMPLE_NOW_MS)))
+      await Promise.all(Array.from({ length: 4 }, async () => store.usage.rollUp(7, NOW_MS)))
       await countAll(store)
       await countAll(store)
       const [row] = await series(store, {})
@@ -173,11 +163,11 @@ function describeUsageSums(
     })
 
     check('says up to when the sums are complete', async (store) => {
-      for (const at of [1, 2, 3]) await store.usage.write([free({}, EXAMPLE_NOW_MS + at)])
-      const first = await store.usage.rollUp(1, EXAMPLE_NOW_MS + 10)
-      expect([first.added, first.asOfMs < EXAMPLE_NOW_MS + 3]).toEqual([1, true])
+      for (const at of [1, 2, 3]) await store.usage.write([free({}, NOW_MS + at)])
+      const first = await store.usage.rollUp(1, NOW_MS + 10)
+      expect([first.added, first.asOfMs < NOW_MS + 3]).toEqual([1, true])
       await countAll(store)
-      expect((await store.usage.rollUp(100, EXAMPLE_NOW_MS + 20)).asOfMs).toEqual(EXAMPLE_NOW_MS + 20)
+      expect((await store.usage.rollUp(100, NOW_MS + 20)).asOfMs).toEqual(NOW_MS + 20)
     })
 
     check('groups by time and every dimension', async (store) => {
@@ -202,8 +192,7 @@ function describeUsageSums(
         [DAY_START_MS + 23 * HOUR_MS, 1],
         [DAY_START_MS + DAY_MS, 1],
       ])
-      const hoursByDay = await series(store, { ...two, source: 'hours', step: 'day', groupBy: ['model'] })
-      expect(hoursByDay).toEqual(byDay)
+      expect(await series(store, { ...two, source: 'hours', step: 'day', groupBy: ['model'] })).toEqual(byDay)
       const whole = await series(store, { ...two, groupBy: ['account', 'key', 'endpoint', 'vendor'] })
       expect(
         whole.map(({ account, key, endpoint, vendor, requests }) => [account, key, endpoint, vendor, requests]),
@@ -306,7 +295,7 @@ function describeUsageSums(
         { durationMs: 1_000, firstByteMs: 250 },
         { durationMs: 500_000, firstByteMs: 250 },
       ]
-      await store.usage.write(calls.map((call) => free(call, EXAMPLE_NOW_MS)))
+      await store.usage.write(calls.map((call) => free(call, NOW_MS)))
       await countAll(store)
       const [row] = await series(store, { source: 'hours', withLatency: true })
       expect(row?.latency).toEqual({
@@ -320,7 +309,7 @@ function describeUsageSums(
 
     check('keeps every digit of sums of money', async (store) => {
       const dueNanoDollars = 2n ** 60n + 1n
-      await store.usage.write([1, 2].map(() => ({ ...free({}, EXAMPLE_NOW_MS), dueNanoDollars })))
+      await store.usage.write([1, 2].map(() => ({ ...free({}, NOW_MS), dueNanoDollars })))
       await countAll(store)
       for (const source of ['days', 'hours', 'records'] as const) {
         const [row] = await series(store, { source })
@@ -329,7 +318,7 @@ function describeUsageSums(
     })
 
     check('refuses an answer of more rows than are wanted', async (store) => {
-      await store.usage.write(['a', 'b', 'c'].map((model) => free({ model }, EXAMPLE_NOW_MS)))
+      await store.usage.write(['a', 'b', 'c'].map((model) => free({ model }, NOW_MS)))
       await countAll(store)
       const wide = { groupBy: ['model'] as const, limit: 2 }
       expect(await failureName(() => series(store, wide))).toEqual('RangeError')
@@ -340,21 +329,21 @@ function describeUsageSums(
       await charge(store, { amount: 1_400n })
       await store.ledger.credit(
         { creditId: 'credit_2', accountId: ACCOUNT_ID, amount: 900n, description: 'more' },
-        EXAMPLE_NOW_MS,
+        NOW_MS,
       )
       await countAll(store)
       expect(await store.usage.verify(RANGE)).toEqual([])
-      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2' }), EXAMPLE_NOW_MS)
-      await store.ledger.settle({ ...SETTLEMENT, holdId: 'hold_2', amount: 5n }, EXAMPLE_NOW_MS)
+      await placeHold(store, { holdId: 'hold_2' })
+      await store.ledger.settle({ ...SETTLEMENT, holdId: 'hold_2', amount: 5n }, NOW_MS)
       expect(await store.usage.verify(RANGE)).toEqual([
         { accountId: ACCOUNT_ID, records: 1_000n, days: 1_000n, journal: 1_005n },
       ])
     })
 
     check('makes sums again from the records, and counts none of them twice', async (store) => {
-      await store.usage.write([free({}, EXAMPLE_NOW_MS), free({ id: 'request_2' }, EXAMPLE_NOW_MS + DAY_MS)])
+      await store.usage.write([free({}, NOW_MS), free({ id: 'request_2' }, NOW_MS + DAY_MS)])
       await countAll(store)
-      await store.usage.write([free({ id: 'request_3' }, EXAMPLE_NOW_MS)])
+      await store.usage.write([free({ id: 'request_3' }, NOW_MS)])
       await store.usage.rebuild(RANGE)
       expect((await series(store, {}))[0]?.requests).toEqual(1)
       await countAll(store)
@@ -363,13 +352,13 @@ function describeUsageSums(
     })
 
     check('deletes what is old, but no record that is not in the sums', async (store) => {
-      await store.usage.write([free({}, EXAMPLE_NOW_MS - DAY_MS)])
+      await store.usage.write([free({}, NOW_MS - DAY_MS)])
       const old = { hoursUntilMs: undefined, daysUntilMs: undefined, limit: 100 }
-      expect(await store.usage.forget({ ...old, recordsUntilMs: EXAMPLE_NOW_MS })).toEqual(0)
+      expect(await store.usage.forget({ ...old, recordsUntilMs: NOW_MS })).toEqual(0)
       await countAll(store)
-      await store.usage.write([free({ id: 'request_2' }, EXAMPLE_NOW_MS)])
+      await store.usage.write([free({ id: 'request_2' }, NOW_MS)])
       await countAll(store)
-      expect(await store.usage.forget({ ...old, recordsUntilMs: EXAMPLE_NOW_MS })).toEqual(1)
+      expect(await store.usage.forget({ ...old, recordsUntilMs: NOW_MS })).toEqual(1)
       expect((await allRecords(store)).map(({ id }) => id)).toEqual(['request_2'])
       const range = { fromMs: DAY_START_MS - 2 * DAY_MS, untilMs: DAY_START_MS + DAY_MS }
       expect((await series(store, range))[0]?.requests).toEqual(2)
@@ -384,28 +373,14 @@ function describeUsageSums(
 /** The parts of a driver that the suite of usage needs. */
 export type UsageContractStore = TaskContractStore & Pick<GatewayStore, 'usage'>
 
-/** A driver under test. */
-export type UsageSubject = TaskContractStore & { readonly usage: UsageStore }
+/** A driver under test, which must have a store of usage. */
+type UsageSubject = TaskContractStore & { readonly usage: UsageStore }
 
 /** The UTC day of the examples. */
-const DAY_START_MS = Math.floor(EXAMPLE_NOW_MS / DAY_MS) * DAY_MS
+const DAY_START_MS = Math.floor(NOW_MS / DAY_MS) * DAY_MS
 const RANGE = { fromMs: DAY_START_MS, untilMs: DAY_START_MS + DAY_MS }
 
 const DRAFT: UsageDraft = exampleDraft()
-
-/** Runs a case on a driver of its own. */
-function usageCheck(it: ContractRunner['it'], subject: ContractSubject<UsageContractStore>) {
-  return (name: string, body: (store: UsageSubject) => Promise<void>) =>
-    it(name, () =>
-      withDriver(subject, async (store) => {
-        const { usage } = store
-        if (usage === undefined) throw new TypeError('the driver keeps no usage')
-        // Written out: a driver may be an object of a class.
-        const { ledger, idempotency, keys, tasks, webhooks, responses } = store
-        await body({ ledger, idempotency, keys, tasks, webhooks, responses, usage })
-      }),
-    )
-}
 
 const SETTLEMENT = { holdId: 'hold_1', amount: 60n, description: 'chat gp-5.4' }
 
@@ -415,8 +390,8 @@ async function charge(
   { amount, record = DRAFT }: { readonly amount: bigint; readonly record?: UsageDraft },
 ): Promise<void> {
   await fundedLedger(store, 1_000n)
-  await store.ledger.reserve(exampleReservation(), EXAMPLE_NOW_MS)
-  await store.ledger.settle({ ...SETTLEMENT, amount, record }, EXAMPLE_NOW_MS)
+  await placeHold(store)
+  await store.ledger.settle({ ...SETTLEMENT, amount, record }, NOW_MS)
 }
 
 /** The record of a call that cost nothing. */
@@ -425,12 +400,12 @@ function free(overrides: Partial<UsageDraft>, endedAtMs: number): UsageRecord {
 }
 
 async function allRecords({ usage }: UsageSubject): Promise<readonly UsageRecord[]> {
-  const range = { accountId: undefined, fromMs: 0, untilMs: EXAMPLE_NOW_MS * 2 }
+  const range = { accountId: undefined, fromMs: 0, untilMs: NOW_MS * 2 }
   return (await usage.records({ ...range, after: undefined, limit: 1_000 })).records
 }
 
 async function countAll({ usage }: UsageSubject): Promise<void> {
-  while ((await usage.rollUp(1_000, EXAMPLE_NOW_MS)).added > 0);
+  while ((await usage.rollUp(1_000, NOW_MS)).added > 0);
 }
 
 async function series({ usage }: UsageSubject, query: Partial<UsageSeriesQuery>): Promise<readonly UsageRow[]> {

@@ -65,36 +65,49 @@ export type Fault =
   | { readonly kind: 'unreadable'; readonly mark: string }
 
 /** A kind of fault. */
-export type FaultKind = Fault['kind']
+type FaultKind = Fault['kind']
 
-/** Every kind, for {@link checkFault}. */
-const FAULT_KINDS: Readonly<Record<FaultKind, true>> = {
-  status: true,
-  quota: true,
-  'bad-key': true,
-  'leak-key': true,
-  html: true,
-  redirect: true,
-  blocked: true,
-  usage: true,
-  'no-usage': true,
-  delay: true,
-  hang: true,
-  'hang-body': true,
-  refuse: true,
-  reset: true,
-  'reset-mid-stream': true,
-  'end-early': true,
-  'no-done': true,
-  'error-event': true,
-  garbage: true,
-  empty: true,
-  'half-json': true,
-  endless: true,
-  pace: true,
-  slow: true,
-  cut: true,
-  unreadable: true,
+/** Reads the members of a fault from the main setting of a mark and its other settings. Returns `undefined` if one is malformed. */
+type FaultReader = (value: string, settings: ReadonlyMap<string, string>) => object | undefined
+
+const readNothing: FaultReader = () => ({})
+const readEvents: FaultReader = (value) => (value === '' ? {} : members({ events: count(value) }))
+const readDelay: FaultReader = (value) => members({ delayMs: milliseconds(value) })
+
+const FAULT_READERS: Readonly<Record<FaultKind, FaultReader>> = {
+  status: (value, settings) =>
+    members({ status: httpStatus(value) }, { retryAfterSeconds: count(settings.get('retry-after')) }),
+  quota: readNothing,
+  'bad-key': readNothing,
+  'leak-key': readNothing,
+  html: (value) => members({ status: httpStatus(value) }),
+  redirect: (value) => (value === '' ? {} : { location: value }),
+  blocked: readNothing,
+  usage: (value) => members({ value: usageValue(value) }),
+  'no-usage': readNothing,
+  delay: readDelay,
+  hang: readNothing,
+  'hang-body': readEvents,
+  refuse: readNothing,
+  reset: readNothing,
+  'reset-mid-stream': readEvents,
+  'end-early': readEvents,
+  'no-done': readNothing,
+  'error-event': readEvents,
+  garbage: readNothing,
+  empty: readNothing,
+  'half-json': readNothing,
+  endless: readNothing,
+  pace: readDelay,
+  slow: (value, settings) => members({ delayMs: milliseconds(value) }, { bytes: positive(settings.get('bytes')) }),
+  cut: (value) => members({ bytes: positive(value) }),
+  unreadable: () => undefined,
+}
+
+/** Joins members. Returns `undefined` if a required one is missing, and leaves out optional ones that are. */
+function members(required: Readonly<Record<string, unknown>>, optional: object = {}): object | undefined {
+  if (Object.values(required).includes(undefined)) return undefined
+  return { ...required, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)) }
 }
 
 /**
@@ -103,9 +116,9 @@ const FAULT_KINDS: Readonly<Record<FaultKind, true>> = {
  */
 function checkFault(fault: QueuedFault): void {
   const kind: unknown = Object(fault).kind
-  if (typeof kind === 'string' && Object.hasOwn(FAULT_KINDS, kind)) return
+  if (typeof kind === 'string' && Object.hasOwn(FAULT_READERS, kind)) return
   throw new TypeError(
-    `fault: there is no kind ${JSON.stringify(kind)}; ${hintAt(String(kind), Object.keys(FAULT_KINDS))}`,
+    `fault: there is no kind ${JSON.stringify(kind)}; ${hintAt(String(kind), Object.keys(FAULT_READERS))}`,
   )
 }
 
@@ -127,19 +140,10 @@ export function faultOf<Kind extends FaultKind>(
   return faults.find((fault): fault is Extract<Fault, { kind: Kind }> => fault.kind === kind)
 }
 
-/** A fault mark in a text. */
-export interface FaultMark {
-  /** The whole mark. Marks with equal texts share one count of `times`. */
-  readonly text: string
-  readonly fault: Fault
-  /** Number of calls that it applies to, or `undefined` for all. */
-  readonly times: number | undefined
-}
-
 const MARK = /\[\[fault:([^\]]*)\]\]/g
 
-/** Reads the marks of a text. A malformed mark becomes the fault `unreadable`. */
-export function faultMarks(text: string): FaultMark[] {
+/** Reads the marks of a text, and to how many calls each applies. A malformed mark becomes the fault `unreadable`. */
+function faultMarks(text: string) {
   return [...text.matchAll(MARK)].map(([mark, inner]) => {
     const settings = new Map<string, string>()
     for (const part of (inner ?? '').split(',')) {
@@ -147,7 +151,7 @@ export function faultMarks(text: string): FaultMark[] {
       if (equals === -1) settings.set(part.trim(), '')
       else settings.set(part.slice(0, equals).trim(), part.slice(equals + 1).trim())
     }
-    const fault = readFault(settings) ?? { kind: 'unreadable', mark }
+    const fault: Fault = readFault(settings) ?? { kind: 'unreadable', mark }
     return { text: mark, fault, times: count(settings.get('times')) }
   })
 }
@@ -160,65 +164,14 @@ export function withoutFaultMarks(text: string): string {
 /** The first setting of a mark names the kind, and its value is the kind's main setting. */
 function readFault(settings: ReadonlyMap<string, string>): Fault | undefined {
   const [kind, value] = [...settings][0] ?? ['', '']
-  switch (kind) {
-    case 'quota':
-    case 'bad-key':
-    case 'leak-key':
-    case 'blocked':
-    case 'no-usage':
-    case 'hang':
-    case 'refuse':
-    case 'reset':
-    case 'no-done':
-    case 'garbage':
-    case 'empty':
-    case 'half-json':
-    case 'endless':
-      return { kind }
-    case 'hang-body':
-    case 'reset-mid-stream':
-    case 'end-early':
-    case 'error-event': {
-      const events = count(value)
-      return value !== '' && events === undefined ? undefined : { kind, ...(events === undefined ? {} : { events }) }
-    }
-    case 'status': {
-      const status = httpStatus(value)
-      const retryAfterSeconds = count(settings.get('retry-after'))
-      if (status === undefined) return undefined
-      return { kind, status, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) }
-    }
-    case 'html': {
-      const status = httpStatus(value)
-      return status === undefined ? undefined : { kind, status }
-    }
-    case 'redirect':
-      return value === '' ? { kind } : { kind, location: value }
-    case 'usage':
-      return usageFault(value)
-    case 'delay':
-    case 'pace': {
-      const delayMs = milliseconds(value)
-      return delayMs === undefined ? undefined : { kind, delayMs }
-    }
-    case 'slow': {
-      const delayMs = milliseconds(value)
-      const bytes = positive(settings.get('bytes'))
-      return delayMs === undefined ? undefined : { kind, delayMs, ...(bytes === undefined ? {} : { bytes }) }
-    }
-    case 'cut': {
-      const bytes = positive(value)
-      return bytes === undefined ? undefined : { kind, bytes }
-    }
-    default:
-      return undefined
-  }
+  const read = Object.hasOwn(FAULT_READERS, kind) ? FAULT_READERS[kind as FaultKind](value, settings) : undefined
+  return read && ({ kind, ...read } as Fault)
 }
 
-function usageFault(value: string): Fault | undefined {
+function usageValue(value: string): number | string | undefined {
   const quoted = /^'(.*)'$/.exec(value)
-  if (quoted !== null) return { kind: 'usage', value: quoted[1] ?? '' }
-  return value === '' || Number.isNaN(Number(value)) ? undefined : { kind: 'usage', value: Number(value) }
+  if (quoted !== null) return quoted[1]
+  return value === '' || Number.isNaN(Number(value)) ? undefined : Number(value)
 }
 
 function count(value: string | undefined): number | undefined {
@@ -243,15 +196,10 @@ function httpStatus(value: string): number | undefined {
 const MAX_COUNTED_MARKS = 1000
 
 /** The faults that are still queued. */
-export interface FaultQueue {
-  add(fault: QueuedFault): void
-  /** Returns the faults of this call: the oldest queued one that matches, and those marked in its text. */
-  take(vendor: string, operation: string, promptText: string): Fault[]
-  clear(): void
-}
+export type FaultQueue = ReturnType<typeof faultQueue>
 
 /** Creates an empty queue. */
-export function faultQueue(): FaultQueue {
+export function faultQueue() {
   let waiting: { readonly fault: QueuedFault; timesLeft: number }[] = []
   const strikes = new Map<string, number>()
 
@@ -265,11 +213,12 @@ export function faultQueue(): FaultQueue {
   }
 
   return {
-    add(fault) {
+    add(fault: QueuedFault): void {
       checkFault(fault)
       waiting.push({ fault, timesLeft: fault.times ?? 1 })
     },
-    take(vendor, operation, promptText) {
+    /** Returns the faults of this call: the oldest queued one that matches, and those marked in its text. */
+    take(vendor: string, operation: string, promptText: string): Fault[] {
       const faults: Fault[] = []
       const queued = waiting.find(
         ({ fault }) => (fault.vendor ?? vendor) === vendor && (fault.operation ?? operation) === operation,
@@ -284,7 +233,7 @@ export function faultQueue(): FaultQueue {
       }
       return faults
     },
-    clear() {
+    clear(): void {
       waiting = []
       strikes.clear()
     },

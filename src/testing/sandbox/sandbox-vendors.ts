@@ -1,218 +1,120 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { Transport } from '../../transport/transport.ts'
-import { presets } from '../../vendors/presets/presets.ts'
-import {
-  BEDROCK_CHAT,
-  BEDROCK_CONVERSE,
-  BEDROCK_COUNT_TOKENS,
-  BEDROCK_EMBEDDINGS,
-  bedrockMessages,
-} from './amazon-bedrock/bedrock-operations.ts'
-import { anthropicBatches } from './anthropic/anthropic-batches.ts'
-import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from './anthropic/anthropic-messages.ts'
+import { type Preset, presets } from '../../vendors/presets/presets.ts'
+import { BEDROCK_OPERATIONS, bedrockMessages } from './amazon-bedrock/amazon-bedrock.ts'
+import { ANTHROPIC_COUNT_TOKENS, anthropicBatches, anthropicMessages } from './anthropic/anthropic.ts'
 import { ANTHROPIC_ERRORS } from './anthropic/anthropic-request.ts'
-import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
+import { AZURE_OPERATIONS } from './azure/azure-openai.ts'
 import type { BatchRun } from './batches/vendor-batches.ts'
 import { COHERE_RERANK } from './cohere/cohere-rerank.ts'
-import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS, dashscopeBatches } from './dashscope/dashscope-compatible.ts'
-import { DASHSCOPE_ERRORS } from './dashscope/dashscope-errors.ts'
-import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
-import { DASHSCOPE_NATIVE_RERANK, DASHSCOPE_RERANK, DASHSCOPE_TRANSCRIPTIONS } from './dashscope/dashscope-rerank.ts'
+import { DASHSCOPE_ERRORS, DASHSCOPE_OPERATIONS, dashscopeBatches } from './dashscope/dashscope.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
 import { faultQueue, type QueuedFault } from './fault.ts'
 import { PICTURE_FILES, SOUND_FILES, VIDEO_FILES } from './files/stored-files.ts'
+import { GEMINI_OPERATIONS } from './gemini/gemini.ts'
 import { geminiBatches } from './gemini/gemini-batches.ts'
-import { GEMINI_EMBEDDINGS, GEMINI_TRANSCRIPTIONS } from './gemini/gemini-embeddings.ts'
-import { GEMINI_ERRORS } from './gemini/gemini-errors.ts'
-import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from './gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
-import { OPENAI_SPEECH, OPENAI_TRANSCRIPTIONS, PRESET_TRANSCRIPTIONS } from './openai/openai-audio.ts'
-import { OPENAI_CHAT } from './openai/openai-chat.ts'
-import { OPENAI_EMBEDDINGS, OPENAI_MODERATIONS, openaiBatches, PRESET_MODERATIONS } from './openai/openai-embeddings.ts'
+import { GEMINI_ERRORS } from './gemini/gemini-request.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS, OPENAI_OPERATIONS, openaiBatches } from './openai/openai.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
-import { OPENAI_ERRORS, OPENAI_HEADERS } from './openai/openai-models.ts'
+import { OPENAI_INPUT_TOKENS, OPENAI_RESPONSES } from './openai/openai-responses.ts'
+import { PRESET_OPERATIONS } from './presets/preset-chat.ts'
 import {
-  AZURE_OPENAI_RESPONSES,
-  OPENAI_INPUT_TOKENS,
-  OPENAI_RESPONSES,
-  PRESET_RESPONSES,
-} from './openai/openai-responses.ts'
-import { PRESET_CHAT, PRESET_COMPLETIONS, PRESET_RERANK } from './presets/preset-chat.ts'
-import {
-  checkApiKey,
   type IncomingCall,
-  jsonReply,
+  keyAccess,
+  type OperationRow,
   type SandboxCall,
   type SandboxOperation,
-  type VendorErrors,
+  type VendorFacts,
+  vendorOperations,
 } from './sandbox-operation.ts'
 import { playSteps, replyQueue, type ScriptedReply, type VendorConnection } from './scripted-reply.ts'
 import { answeredCall, batchedAnswer, memoryTransport, type SocketServer, socketServer } from './transports.ts'
-import {
-  VERTEX_CLAUDE_COUNT,
-  VERTEX_COUNT_TOKENS,
-  VERTEX_EMBED_CONTENT,
-  VERTEX_GENERATE,
-  VERTEX_OPEN_CHAT,
-  VERTEX_PREDICT,
-  VERTEX_TRANSCRIPTIONS,
-  vertexClaude,
-} from './vertex/vertex.ts'
-import { GOOGLE_TOKENS } from './vertex/vertex-call.ts'
-import { VOYAGE_EMBEDDINGS, VOYAGE_RERANK } from './voyage/voyage.ts'
+import { VERTEX_OPERATIONS, vertexClaude } from './vertex/vertex.ts'
+import { VOYAGE_OPERATIONS } from './voyage/voyage.ts'
 
 /** A receiver of the gateway's own webhooks: `POST` to any path below `/webhooks`. */
-const WEBHOOK_RECEIVER: SandboxOperation = {
-  vendor: 'receiver',
+const WEBHOOK_RECEIVER = vendorOperations({ vendor: 'receiver', errors: OPENAI_ERRORS })({
   operation: 'webhook',
-  errors: OPENAI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && /^\/webhooks(?:\/|$)/.test(path),
-  promptText: () => '',
-  answer: () => jsonReply(200, [], {}),
+  post: /^\/webhooks(?:\/|$)/,
+  json: () => ({}),
+})
+
+/** Makes `GET …/models` of a vendor. Any key is accepted. */
+function modelList(facts: VendorFacts, row: Pick<OperationRow, 'get' | 'when'>, body: object): SandboxOperation {
+  const operation = vendorOperations({ access: keyAccess(facts.errors), ...facts })
+  return operation({ operation: 'models', ...row, json: () => body })
 }
 
-const CREATED = 1_767_225_600
-
-/** A list of models in the form of one vendor. */
-interface ModelList {
-  readonly vendor: string
-  readonly errors: VendorErrors
-  matches(path: string, headers: Readonly<Record<string, string>>): boolean
-  readonly headers?: readonly string[]
-  /** Whether a path needs a key. Default true. */
-  needsKey?(path: string): boolean
-  body(): object
+function openaiList(...ids: readonly string[]): object {
+  const model = { object: 'model', created: 1_767_225_600, owned_by: 'sandbox' }
+  return { object: 'list', data: ids.map((id) => ({ id, ...model })) }
 }
 
-function openaiList(ids: readonly string[]): object {
-  return { object: 'list', data: ids.map((id) => ({ id, object: 'model', created: CREATED, owned_by: 'sandbox' })) }
+/** Returns the preset of a path of models, if any. */
+function presetOf(path: string): Preset | undefined {
+  const id = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/models$/.exec(path)?.[1] ?? ''
+  return Object.hasOwn(presets, id) ? presets[id as keyof typeof presets] : undefined
 }
 
-/** Returns the id of a preset in a path, or an empty string. */
-function presetOf(path: string): string {
-  return /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/models$/.exec(path)?.[1] ?? ''
-}
+const CLAUDE = { id: 'claude-sonnet-5-5', display_name: 'Claude Sonnet 5.5', created_at: '2026-01-01T00:00:00Z' }
+const CLAUDE_LIST = { data: [{ type: 'model', ...CLAUDE }], has_more: false, first_id: CLAUDE.id, last_id: CLAUDE.id }
+const GEMINI_LIST = { models: [{ name: 'models/gemini-3.8-flash', supportedGenerationMethods: ['generateContent'] }] }
 
-const LISTS: readonly ModelList[] = [
-  {
-    vendor: 'anthropic',
-    errors: ANTHROPIC_ERRORS,
-    matches: (path, headers) => path === '/v1/models' && headers['anthropic-version'] !== undefined,
-    body: () => ({
-      data: [
-        {
-          type: 'model',
-          id: 'claude-sonnet-5-5',
-          display_name: 'Claude Sonnet 5.5',
-          created_at: '2026-01-01T00:00:00Z',
-        },
-      ],
-      has_more: false,
-      first_id: 'claude-sonnet-5-5',
-      last_id: 'claude-sonnet-5-5',
-    }),
-  },
-  {
-    vendor: 'openai',
-    errors: OPENAI_ERRORS,
-    matches: (path) => path === '/v1/models',
-    headers: OPENAI_HEADERS,
-    body: () => openaiList(['gpt-6-sol', 'gpt-6-luna']),
-  },
-  {
-    vendor: 'gemini',
-    errors: GEMINI_ERRORS,
-    matches: (path) => path === '/v1beta/models',
-    body: () => ({ models: [{ name: 'models/gemini-3.8-flash', supportedGenerationMethods: ['generateContent'] }] }),
-  },
-  {
-    vendor: 'dashscope',
-    errors: DASHSCOPE_ERRORS,
-    matches: (path) => path === '/compatible-mode/v1/models',
-    body: () => openaiList(['qwen-plus']),
-  },
-  {
-    vendor: 'azure',
-    errors: OPENAI_ERRORS,
-    matches: (path) => path === '/openai/v1/models',
-    body: () => openaiList(['gpt-6-sol']),
-  },
-  {
-    vendor: 'presets',
-    errors: OPENAI_ERRORS,
-    matches: (path) => Object.hasOwn(presets, presetOf(path)),
-    needsKey: (path) => presets[presetOf(path) as keyof typeof presets].needsKey,
-    body: () => openaiList(['small', 'large']),
-  },
+/** The vendors that list their models. */
+const MODEL_LISTS: readonly SandboxOperation[] = [
+  modelList(
+    { vendor: 'anthropic', errors: ANTHROPIC_ERRORS },
+    { get: '/v1/models', when: ({ headers }) => headers['anthropic-version'] !== undefined },
+    CLAUDE_LIST,
+  ),
+  modelList(
+    { vendor: 'openai', errors: OPENAI_ERRORS, headers: OPENAI_HEADERS },
+    { get: '/v1/models' },
+    openaiList('gpt-6-sol', 'gpt-6-luna'),
+  ),
+  modelList({ vendor: 'gemini', errors: GEMINI_ERRORS }, { get: '/v1beta/models' }, GEMINI_LIST),
+  modelList(
+    { vendor: 'dashscope', errors: DASHSCOPE_ERRORS },
+    { get: '/compatible-mode/v1/models' },
+    openaiList('qwen-plus'),
+  ),
+  modelList({ vendor: 'azure', errors: OPENAI_ERRORS }, { get: '/openai/v1/models' }, openaiList('gpt-6-sol')),
+  modelList(
+    {
+      vendor: 'presets',
+      errors: OPENAI_ERRORS,
+      access(call) {
+        if (presetOf(call.path)?.needsKey === true) keyAccess(OPENAI_ERRORS)(call)
+      },
+    },
+    { get: /^\/presets\//, when: ({ path }) => presetOf(path) !== undefined },
+    openaiList('small', 'large'),
+  ),
 ]
 
-/** `GET …/models` of the vendors that list their models. Any key is accepted, and required if the vendor requires one. */
-const MODEL_LISTS: readonly SandboxOperation[] = LISTS.map(
-  ({ vendor, errors, matches, needsKey, headers = [], body }) => ({
-    vendor,
-    operation: 'models',
-    errors,
-    needsJson: false,
-    matches: (call) => call.method === 'GET' && matches(call.path, call.headers),
-    promptText: () => '',
-    answer(call) {
-      if (needsKey?.(call.path) !== false) checkApiKey(call, errors)
-      return jsonReply(200, headers, body())
-    },
-  }),
-)
-
-/** The operations of the stand-ins. The first match answers a call, so Voyage precedes OpenAI, and transcription chat. */
-export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
-  OPENAI_TRANSCRIPTIONS,
-  PRESET_TRANSCRIPTIONS,
-  GEMINI_TRANSCRIPTIONS,
-  VERTEX_TRANSCRIPTIONS,
-  DASHSCOPE_TRANSCRIPTIONS,
-  OPENAI_CHAT,
-  PRESET_CHAT,
-  PRESET_COMPLETIONS,
-  AZURE_OPENAI_CHAT,
-  BEDROCK_CHAT,
-  BEDROCK_CONVERSE,
-  BEDROCK_EMBEDDINGS,
-  BEDROCK_COUNT_TOKENS,
-  OPENAI_RESPONSES,
-  OPENAI_INPUT_TOKENS,
-  AZURE_OPENAI_RESPONSES,
-  PRESET_RESPONSES,
-  PRESET_RERANK,
-  VOYAGE_RERANK,
-  COHERE_RERANK,
-  DASHSCOPE_RERANK,
-  DASHSCOPE_NATIVE_RERANK,
-  VOYAGE_EMBEDDINGS,
-  OPENAI_EMBEDDINGS,
-  ANTHROPIC_COUNT_TOKENS,
-  GEMINI_GENERATE,
-  GEMINI_EMBEDDINGS,
-  GEMINI_COUNT_TOKENS,
-  GEMINI_INTERACTIONS,
-  VERTEX_GENERATE,
-  VERTEX_COUNT_TOKENS,
-  VERTEX_EMBED_CONTENT,
-  VERTEX_PREDICT,
-  VERTEX_CLAUDE_COUNT,
-  VERTEX_OPEN_CHAT,
-  GOOGLE_TOKENS,
-  DASHSCOPE_CHAT,
-  DASHSCOPE_EMBEDDINGS,
-  DASHSCOPE_SPEECH,
-  DASHSCOPE_IMAGES,
+/** The operations that store nothing. The first match answers a call. Voyage precedes OpenAI, because they share a path. */
+const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
+  ...VOYAGE_OPERATIONS,
+  ...OPENAI_OPERATIONS,
   OPENAI_IMAGES,
   OPENAI_IMAGE_EDITS,
-  OPENAI_SPEECH,
-  OPENAI_MODERATIONS,
-  PRESET_MODERATIONS,
+  OPENAI_RESPONSES,
+  OPENAI_INPUT_TOKENS,
+  ...PRESET_OPERATIONS,
+  ...AZURE_OPERATIONS,
+  ...BEDROCK_OPERATIONS,
+  COHERE_RERANK,
+  ANTHROPIC_COUNT_TOKENS,
+  ...GEMINI_OPERATIONS,
+  GEMINI_INTERACTIONS,
+  ...VERTEX_OPERATIONS,
+  ...DASHSCOPE_OPERATIONS,
   ...MODEL_LISTS,
   PICTURE_FILES,
   SOUND_FILES,
+  VIDEO_FILES,
   WEBHOOK_RECEIVER,
 ]
 
@@ -329,7 +231,7 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
     bedrockMessages(),
     ...batches.flatMap((operationsOf) => operationsOf(runInBatch, batchTimes)),
   ]
-  const operations = [...videos.operations, VIDEO_FILES, ...stateful, ...SANDBOX_OPERATIONS]
+  const operations = [...videos.operations, ...stateful, ...SANDBOX_OPERATIONS]
   const sources = { operations, faults, replies, eventDelayMs, now: () => clock.now() }
   const requests: SandboxCall[] = []
   const arrivals = awaitableQueue<SandboxCall>()
@@ -415,31 +317,23 @@ function isWebhook({ operation }: SandboxCall): boolean {
 // Without a limit, the list would grow in a test that never reads its items.
 const MAX_KEPT = 10_000
 
-/** A queue with one reader per item. Items and readers may arrive in any order. */
-export interface AwaitableQueue<Item> {
-  push(item: Item): void
-  /** Returns the oldest unread item, or waits for the next. */
-  next(): Promise<Item>
-  /** Drops unread items. */
-  clear(): void
-}
-
-/** Creates an empty queue. */
-export function awaitableQueue<Item>(): AwaitableQueue<Item> {
+/** Creates a queue with one reader per item. Items and readers may arrive in any order. */
+function awaitableQueue<Item>() {
   const items: Item[] = []
   const askers: ((item: Item) => void)[] = []
   return {
-    push(item) {
+    push(item: Item): void {
       const asker = askers.shift()
-      if (asker !== undefined) return asker(item)
-      items.push(item)
+      if (asker === undefined) items.push(item)
+      else asker(item)
       if (items.length > MAX_KEPT) items.shift()
     },
-    next() {
+    /** Returns the oldest unread item, or waits for the next. */
+    next(): Promise<Item> {
       if (items.length > 0) return Promise.resolve(items.shift() as Item)
       return new Promise((resolve) => askers.push(resolve))
     },
-    clear() {
+    clear(): void {
       items.length = 0
     },
   }

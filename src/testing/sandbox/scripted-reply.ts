@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../core/clock.ts'
 import { type Fault, faultOf } from './fault.ts'
 import { hasContent, type ScriptedTurn } from './model/chat-turn.ts'
+import { names } from './request-fields.ts'
 import type { IncomingCall, ReplyPiece, SandboxCall, SandboxReply } from './sandbox-operation.ts'
 
 /** The vendor's rejection in place of an answer. */
@@ -36,63 +37,38 @@ export interface ScriptedReply extends ScriptedTurn {
   readonly times?: number
 }
 
-const MEMBERS: readonly string[] = [
-  'when',
-  'text',
-  'chunks',
-  'toolCalls',
-  'reasoning',
-  'finishReason',
-  'usage',
-  'scores',
-  'error',
-  'afterMs',
-  'times',
-] satisfies (keyof ScriptedReply)[]
+const MEMBERS = 'when text chunks toolCalls reasoning finishReason usage scores error afterMs times'.split(' ')
 
 /** Operations in which a model speaks. */
-const SPEAKING = new Set(['chat', 'completions', 'responses', 'transcriptions'])
+const SPEAKING = names('chat completions responses transcriptions')
 
 /** Operations of a model. Other operations, such as polls and downloads, get a reply only if it names them. */
-const WORKING = new Set([
-  ...SPEAKING,
-  'embeddings',
-  'rerank',
-  'images',
-  'image-edits',
-  'speech',
-  'videos',
-  'moderations',
-])
+const WORKING = new Set([...SPEAKING, ...names('embeddings rerank images image-edits speech videos moderations')])
 
 /** The operation in which a model judges. */
 const JUDGING = 'moderations'
 
 /** The replies that are still queued. */
-export interface ReplyQueue {
-  /** @throws TypeError for an invalid reply. */
-  add(reply: ScriptedReply): void
-  /** Returns the oldest reply that matches the call, if any. */
-  take(call: SandboxCall, promptText: string): ScriptedReply | undefined
-  clear(): void
-}
+export type ReplyQueue = ReturnType<typeof replyQueue>
 
 /** Creates an empty queue. */
-export function replyQueue(): ReplyQueue {
+export function replyQueue() {
   let waiting: { readonly reply: ScriptedReply; timesLeft: number }[] = []
   return {
-    add(reply) {
+    /** @throws TypeError for an invalid reply. */
+    add(reply: ScriptedReply): void {
       checkReply(reply)
       waiting.push({ reply, timesLeft: reply.times ?? 1 })
     },
-    take(call, promptText) {
+    /** Returns the oldest reply that matches the call, if any. */
+    take(call: SandboxCall, promptText: string): ScriptedReply | undefined {
       const found = waiting.find(({ reply }) => fits(reply, call, promptText))
       if (found === undefined) return undefined
       found.timesLeft--
       waiting = waiting.filter(({ timesLeft }) => timesLeft > 0)
       return found.reply
     },
-    clear() {
+    clear(): void {
       waiting = []
     },
   }
@@ -161,7 +137,7 @@ export interface VendorConnection {
 export type CallReceiver = (call: IncomingCall, connection: VendorConnection) => void
 
 /** One thing that the server side of a connection does. */
-export type DeliveryStep =
+type DeliveryStep =
   | { readonly kind: 'head'; readonly status: number; readonly headers: readonly string[] }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'wait'; readonly delayMs: number }
@@ -191,9 +167,8 @@ export function* deliverySteps(
 ): Generator<DeliveryStep, void, undefined> {
   const delay = faultOf(faults, 'delay')
   if (delay !== undefined) yield { kind: 'wait', delayMs: delay.delayMs }
-  if (faultOf(faults, 'refuse') !== undefined) return yield { kind: 'refuse' }
-  if (faultOf(faults, 'reset') !== undefined) return yield { kind: 'reset' }
-  if (faultOf(faults, 'hang') !== undefined) return yield { kind: 'hang' }
+  for (const kind of ['refuse', 'reset', 'hang'] as const)
+    if (faultOf(faults, kind) !== undefined) return yield { kind }
 
   const body = shownBody(reply, faults)
   const wholeLength =
@@ -219,21 +194,25 @@ interface ShownBody {
   readonly ending: 'end' | 'cut' | 'hang' | 'reset' | 'endless'
 }
 
+/** Faults that send a part of the body, and how it ends. */
+const CUTS = [
+  ['hang-body', 'hang'],
+  ['reset-mid-stream', 'reset'],
+  ['end-early', 'cut'],
+] as const
+
 /** How much of the body is sent, and how it ends. */
 function shownBody(reply: SandboxReply, faults: readonly Fault[]): ShownBody {
-  const hang = faultOf(faults, 'hang-body')
-  if (hang !== undefined) return { pieces: beginning(reply, hang.events ?? 1), ending: 'hang' }
-  const reset = faultOf(faults, 'reset-mid-stream')
-  if (reset !== undefined) return { pieces: beginning(reply, reset.events ?? 1), ending: 'reset' }
-  const early = faultOf(faults, 'end-early')
-  if (early !== undefined) return { pieces: beginning(reply, early.events ?? 1), ending: 'cut' }
+  for (const [kind, ending] of CUTS) {
+    const fault = faultOf(faults, kind)
+    if (fault !== undefined) return { pieces: beginning(reply, fault.events ?? 1), ending }
+  }
   if (faultOf(faults, 'half-json') !== undefined) {
     const [first, second = ''] = reply.pieces
     return { pieces: reply.streamed ? [first ?? '', half(second)] : beginning(reply, 1), ending: 'cut' }
   }
-  if (faultOf(faults, 'endless') !== undefined) {
+  if (faultOf(faults, 'endless') !== undefined)
     return { pieces: reply.streamed ? reply.pieces.slice(0, 1) : beginning(reply, 1), ending: 'endless' }
-  }
   return { pieces: reply.pieces, ending: 'end' }
 }
 

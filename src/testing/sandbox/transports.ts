@@ -7,18 +7,18 @@ import { credentialIdOf } from '../../routing/candidate.ts'
 import {
   isStreamedBody,
   type StreamedBody,
-  type Transport,
   type TransportControl,
   type TransportFailure,
   type TransportHandler,
   type TransportRequest,
 } from '../../transport/transport.ts'
-import { type Fault, type FaultKind, type FaultQueue, faultOf } from './fault.ts'
-import { OPENAI_ERRORS } from './openai/openai-models.ts'
-import { asObject, asText } from './request-fields.ts'
+import { type Fault, type FaultQueue, faultOf } from './fault.ts'
+import { OPENAI_ERRORS } from './openai/openai.ts'
+import { asObject, asText, names } from './request-fields.ts'
 import {
   type AnswerContext,
   credentialOf,
+  fileReply,
   type IncomingCall,
   jsonReply,
   RefusedCall,
@@ -29,23 +29,14 @@ import {
 } from './sandbox-operation.ts'
 import {
   type CallReceiver,
-  type DeliveryStep,
   deliverySteps,
   type ReplyQueue,
   type ScriptedReply,
   type VendorConnection,
 } from './scripted-reply.ts'
 
-/** A transport within this process, without sockets, with a list of its running calls. */
-export interface MemoryTransport extends Transport {
-  /** Running calls. */
-  readonly open: number
-  /** Breaks all running calls. */
-  resetAll(): void
-}
-
 /** Creates a transport that passes every call, for any origin, to `receive`. Applies both timeouts of the contract. */
-export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTransport {
+export function memoryTransport(receive: CallReceiver, clock: Clock) {
   const open = new Set<MemoryCall>()
   let whenIdle: (() => void)[] = []
   const ended = (call: MemoryCall): void => {
@@ -55,25 +46,28 @@ export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTran
     whenIdle = []
   }
   return {
-    get open() {
+    /** Number of running calls. */
+    get open(): number {
       return open.size
     },
-    resetAll() {
+    /** Breaks all running calls. */
+    resetAll(): void {
       for (const call of [...open]) call.reset()
     },
-    send(request, handler) {
+    send(request: TransportRequest, handler: TransportHandler): TransportControl {
       const call = new MemoryCall(request, handler, clock, ended)
       open.add(call)
       // A later turn: callbacks must not run before this method has returned.
       setImmediate(() => call.begin(receive))
       return call
     },
-    close: () => (open.size === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
+    close: (): Promise<void> =>
+      open.size === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve)),
   }
 }
 
 /** One call in process, seen from both ends: the gateway's control of it and the vendor's connection. */
-export class MemoryCall implements TransportControl, VendorConnection {
+class MemoryCall implements TransportControl, VendorConnection {
   closed = false
   readonly #request: TransportRequest
   readonly #handler: TransportHandler
@@ -83,7 +77,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   #isPaused = false
   #isFull = false
   #hasHead = false
-  #isEnding: 'end' | 'reset' | undefined
+  #ending: 'end' | 'reset' | undefined
   #isOver = false
   #timer: Timer | undefined
   #drain: (() => void) | undefined
@@ -149,16 +143,17 @@ export class MemoryCall implements TransportControl, VendorConnection {
   }
 
   end(): void {
-    if (this.closed) return
-    this.closed = true
-    this.#isEnding = 'end'
-    this.#flush()
+    this.#close('end')
   }
 
   reset(): void {
+    this.#close('reset')
+  }
+
+  #close(ending: 'end' | 'reset'): void {
     if (this.closed) return
     this.closed = true
-    this.#isEnding = 'reset'
+    this.#ending = ending
     this.#flush()
   }
 
@@ -183,10 +178,10 @@ export class MemoryCall implements TransportControl, VendorConnection {
       this.#handler.onData(this.#waiting.shift() as Uint8Array)
     }
     if (this.#isPaused || this.#isOver) return
-    if (this.#isEnding === 'end') {
+    if (this.#ending === 'end') {
       this.#finish()
       this.#handler.onEnd()
-    } else if (this.#isEnding === 'reset') {
+    } else if (this.#ending === 'reset') {
       this.#fail({ phase: this.#phase(), kind: 'reset', error: new Error('the connection was reset') })
     }
   }
@@ -235,7 +230,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
 }
 
 function incomingCall(request: TransportRequest, bytes: Uint8Array): IncomingCall {
-  const [path = '', query = ''] = split(request.path)
+  const [path, query] = split(request.path)
   const headers: Record<string, string> = {}
   for (let position = 0; position + 1 < request.headers.length; position += 2) {
     const name = (request.headers[position] ?? '').toLowerCase()
@@ -276,7 +271,7 @@ function headerMap(headers: readonly string[]): Record<string, string | string[]
 }
 
 /** The input of an operation's answer. */
-export interface AnswerSources {
+interface AnswerSources {
   readonly operations: readonly SandboxOperation[]
   readonly faults: FaultQueue
   readonly replies: ReplyQueue
@@ -284,43 +279,20 @@ export interface AnswerSources {
   now(): number
 }
 
-/** A call, and how it will be answered. */
-export interface AnsweredCall {
-  readonly call: SandboxCall
-  readonly steps: Iterator<DeliveryStep, void, undefined>
-}
-
 /** Finds the operation of a call and computes its answer. Pure except for the faults and replies that it takes from the queues. */
-export function answeredCall(incoming: IncomingCall, sources: AnswerSources): AnsweredCall {
+export function answeredCall(incoming: IncomingCall, sources: AnswerSources) {
   const { call, reply, faults } = repliedCall(incoming, sources)
   return { call, steps: deliverySteps(reply, faults, sources.eventDelayMs) }
 }
 
-/** A request of a batch, and its answer as the vendor stores it. */
-export interface BatchedAnswer {
-  readonly call: SandboxCall
-  readonly status: number
-  /** Parsed JSON. */
-  readonly body: unknown
-}
-
 /** Faults that leave no answer for the vendor to store. */
-const LOST: ReadonlySet<FaultKind> = new Set([
-  'refuse',
-  'reset',
-  'hang',
-  'hang-body',
-  'reset-mid-stream',
-  'end-early',
-  'half-json',
-  'endless',
-])
+const LOST = names('refuse reset hang hang-body reset-mid-stream end-early half-json endless')
 
 /**
  * Answers a request of a batch like a single call. If a fault would break the delivery, or makes the answer unreadable, the request
- * fails with 500.
+ * fails with 500. Returns the call, and the status and the JSON of the answer that the vendor stores.
  */
-export function batchedAnswer(batchId: string, incoming: IncomingCall, sources: AnswerSources): BatchedAnswer {
+export function batchedAnswer(batchId: string, incoming: IncomingCall, sources: AnswerSources) {
   const { call, reply, faults, errors } = repliedCall(incoming, sources, batchId)
   const isKept = !reply.streamed && !faults.some(({ kind }) => LOST.has(kind))
   const body = isKept ? jsonOf(reply) : undefined
@@ -333,14 +305,8 @@ function jsonOf({ pieces }: SandboxReply): unknown {
   return parseVendorJson(Buffer.concat(pieces.map((piece) => Buffer.from(piece))).toString('utf8'))
 }
 
-interface RepliedCall {
-  readonly call: SandboxCall
-  readonly reply: SandboxReply
-  readonly faults: readonly Fault[]
-  readonly errors: VendorErrors
-}
-
-function repliedCall(incoming: IncomingCall, sources: AnswerSources, batchId?: string): RepliedCall {
+/** Finds the operation of a call, and computes its answer before any fault of its delivery. */
+function repliedCall(incoming: IncomingCall, sources: AnswerSources, batchId?: string) {
   const json = Buffer.from(incoming.bytes).toString('utf8')
   const body = json === '' ? undefined : parseVendorJson(json)
   const operation = sources.operations.find((candidate) => candidate.matches({ ...incoming, body }))
@@ -354,27 +320,27 @@ function repliedCall(incoming: IncomingCall, sources: AnswerSources, batchId?: s
     credentialId: credentialIdFor(vendor, incoming),
     ...(batchId === undefined ? {} : { batchId }),
   }
-  if (operation === undefined) return { call, reply: noSuchPath(incoming), faults: [], errors: OPENAI_ERRORS }
+  if (operation === undefined) {
+    const message = `Invalid URL (${incoming.method} ${incoming.path})`
+    const error = { message, type: 'invalid_request_error', param: null, code: null }
+    return { call, reply: jsonReply(404, [], { error }), faults: [], errors: OPENAI_ERRORS }
+  }
   const text = operation.promptText(body, incoming)
   const script = sources.replies.take(call, text)
-  const faults = [
-    ...sources.faults.take(vendor, name, text),
-    ...(script?.afterMs === undefined ? [] : [{ kind: 'delay', delayMs: script.afterMs } as const]),
-  ]
-  const reply = damagedReply(
-    replacedReply(faults, call, operation.errors) ??
-      scriptedError(script, operation.errors) ??
-      ownReply(operation, call, contextOf(call, { faults, script }, sources)),
-    faults,
-    operation.errors,
-  )
-  return { call, reply, faults, errors: operation.errors }
+  const faults = sources.faults.take(vendor, name, text)
+  if (script?.afterMs !== undefined) faults.push({ kind: 'delay', delayMs: script.afterMs })
+  const { errors } = operation
+  const { error } = script ?? {}
+  const reply =
+    replacedReply(faults, call, errors) ??
+    (error && errors.status(error.status, error.message, error.retryAfterSeconds)) ??
+    ownReply(operation, call, contextOf(call, faults, script, sources.now()))
+  return { call, reply: damagedReply(reply, faults, errors), faults, errors }
 }
 
 function ownReply(operation: SandboxOperation, call: SandboxCall, context: AnswerContext): SandboxReply {
-  if (call.body === undefined && operation.needsJson !== false) {
+  if (call.body === undefined && operation.needsJson !== false)
     return operation.errors.status(400, 'We could not parse the JSON body of your request.')
-  }
   try {
     return operation.answer(call, context)
   } catch (error) {
@@ -383,29 +349,21 @@ function ownReply(operation: SandboxOperation, call: SandboxCall, context: Answe
   }
 }
 
-/** Returns the vendor's rejection from the script of a test. */
-function scriptedError(script: ScriptedReply | undefined, errors: VendorErrors): SandboxReply | undefined {
-  if (script?.error === undefined) return undefined
-  const { status, message, retryAfterSeconds } = script.error
-  return errors.status(status, message, retryAfterSeconds)
-}
-
 function contextOf(
   call: SandboxCall,
-  { faults, script }: { readonly faults: readonly Fault[]; readonly script: ScriptedReply | undefined },
-  sources: AnswerSources,
+  faults: readonly Fault[],
+  script: ScriptedReply | undefined,
+  nowMs: number,
 ): AnswerContext {
   const replacement = faultOf(faults, 'usage')
   const isLeftOut = faultOf(faults, 'no-usage') !== undefined
   return {
-    nowMs: sources.now(),
+    nowMs,
     id: createHash('sha256').update(call.bytes).digest('hex').slice(0, 24),
     blocked: faultOf(faults, 'blocked') !== undefined || script?.finishReason === 'content_filter',
     script,
-    usage: (report) => {
-      if (isLeftOut) return undefined
-      return replacement === undefined ? report : withNumbers(report, replacement.value)
-    },
+    usage: (report) =>
+      isLeftOut ? undefined : replacement === undefined ? report : withNumbers(report, replacement.value),
   }
 }
 
@@ -416,17 +374,8 @@ function withNumbers<Report extends object>(report: Report, value: unknown): Rep
   ) as Report
 }
 
-function noSuchPath(call: IncomingCall): SandboxReply {
-  const message = `Invalid URL (${call.method} ${call.path})`
-  return jsonReply(404, [], { error: { message, type: 'invalid_request_error', param: null, code: null } })
-}
-
 /** Returns the answer with which a fault replaces the vendor's own, if any. */
-export function replacedReply(
-  faults: readonly Fault[],
-  call: SandboxCall,
-  errors: VendorErrors,
-): SandboxReply | undefined {
+function replacedReply(faults: readonly Fault[], call: SandboxCall, errors: VendorErrors): SandboxReply | undefined {
   for (const fault of faults) {
     switch (fault.kind) {
       case 'unreadable':
@@ -440,16 +389,18 @@ export function replacedReply(
       case 'leak-key':
         return errors.status(401, `The key ${credentialOf(call)} is not valid (sent as Bearer ${credentialOf(call)}).`)
       case 'html':
-        return page(fault.status)
-      case 'redirect':
-        return redirect(fault.location ?? 'https://elsewhere.example/')
+        return { ...fileReply('text/html', htmlPage(fault.status)), status: fault.status }
+      case 'redirect': {
+        const headers = ['location', fault.location ?? 'https://elsewhere.example/']
+        return { status: 307, headers, pieces: [''], streamed: false }
+      }
     }
   }
   return undefined
 }
 
 /** The vendor's answer with a fault applied, before it is sent. */
-export function damagedReply(reply: SandboxReply, faults: readonly Fault[], errors: VendorErrors): SandboxReply {
+function damagedReply(reply: SandboxReply, faults: readonly Fault[], errors: VendorErrors): SandboxReply {
   if (reply.status !== 200) return reply
   if (faultOf(faults, 'empty') !== undefined) return { ...reply, pieces: [], streamed: false }
   if (faultOf(faults, 'garbage') !== undefined) {
@@ -465,13 +416,8 @@ export function damagedReply(reply: SandboxReply, faults: readonly Fault[], erro
   return reply
 }
 
-function page(status: number): SandboxReply {
-  const body = `<html>\r\n<head><title>${status}</title></head>\r\n<body><h1>${status}</h1><hr>proxy</body>\r\n</html>\r\n`
-  return { status, headers: ['content-type', 'text/html'], pieces: [body], streamed: false }
-}
-
-function redirect(location: string): SandboxReply {
-  return { status: 307, headers: ['location', location], pieces: [''], streamed: false }
+function htmlPage(status: number): string {
+  return `<html>\r\n<head><title>${status}</title></head>\r\n<body><h1>${status}</h1><hr>proxy</body>\r\n</html>\r\n`
 }
 
 const PATH_MODEL = /\/(?:models?|deployments|endpoints)\/([^/:]+)/
@@ -563,17 +509,15 @@ function readCall(request: IncomingMessage, response: ServerResponse, receive: C
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', () => {
-    const url = request.url ?? ''
-    const mark = url.indexOf('?')
+    const [path, query] = split(request.url ?? '')
     const headers: Record<string, string> = {}
-    for (const [name, value] of Object.entries(request.headers)) {
+    for (const [name, value] of Object.entries(request.headers))
       headers[name] = Array.isArray(value) ? value.join(', ') : (value ?? '')
-    }
     receive(
       {
         method: request.method ?? '',
-        path: mark === -1 ? url : url.slice(0, mark),
-        query: mark === -1 ? '' : url.slice(mark + 1),
+        path,
+        query,
         headers,
         bytes: Buffer.concat(chunks),
       },

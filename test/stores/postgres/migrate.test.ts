@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { SETTINGS_TABLE } from '../../../src/stores/postgres/migrations/tables.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
-import { EXAMPLE_NOW_MS, exampleReservation, exampleTask } from '../../../src/testing/contracts/contract-runner.ts'
+import { exampleReservation, exampleTask, NOW_MS } from '../../../src/testing/contracts/contract-runner.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { expectClaimsByOneClock } from '../support/claims-by-one-clock.ts'
 import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
@@ -30,11 +30,11 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
 
   test('a process of the version before, which passes over no accounts, still takes what is due', async () => {
     const store = await schemas.create()
-    const task = exampleTask({ nextPollAtMs: EXAMPLE_NOW_MS })
+    const task = exampleTask({ nextPollAtMs: NOW_MS })
     await store.tasks.insert(task)
     const taken = await schemas.pool.query(
       `SELECT t.id FROM ${schemas.schemaOf(store)}.take_due_tasks($1, $2, $3, $4, $5, $6, $7) AS t`,
-      [task.credentialId, String(EXAMPLE_NOW_MS), String(EXAMPLE_NOW_MS + 1), 3, 4, '1000', null],
+      [task.credentialId, String(NOW_MS), String(NOW_MS + 1), 3, 4, '1000', null],
     )
 
     expect(taken.rows).toEqual([{ id: task.id }])
@@ -62,10 +62,10 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await schemas.pool.query(`ALTER TABLE ${schema}.files DROP COLUMN mime_type`)
     await schemas.pool.query(`DELETE FROM ${schema}.migrations WHERE version >= 17`)
     const asked = { amount: 10n, requiredFree: 20n, larger: { amount: 100n, requiredFree: 500n } }
-    const before = await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)
+    const before = await store.ledger.reserve(exampleReservation(asked), NOW_MS)
 
     await store.start()
-    const after = await store.ledger.reserve(exampleReservation({ ...asked, holdId: 'hold_2' }), EXAMPLE_NOW_MS)
+    const after = await store.ledger.reserve(exampleReservation({ ...asked, holdId: 'hold_2' }), NOW_MS)
 
     expect([before, after]).toEqual([{ status: 'held' }, { status: 'held', isLarger: true }])
     expect(await store.ledger.account(accountId)).toMatchObject({ balance: 890n, held: 110n })

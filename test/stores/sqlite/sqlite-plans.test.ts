@@ -3,10 +3,9 @@ import { BLOB_ROW_BYTES, type BlobStore } from '../../../src/stores/blob-store.t
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleTask } from '../../../src/testing/contracts/contract-runner.ts'
+import { ACCOUNT_ID, exampleTask, NOW_MS } from '../../../src/testing/contracts/contract-runner.ts'
 import { defaultEngine } from './support/sqlite-engines.ts'
 
-const NOW_MS = EXAMPLE_NOW_MS
 const place = { createdAtMs: NOW_MS, id: 'x' }
 
 /** Queries, and the only index that leads to their rows in order. */

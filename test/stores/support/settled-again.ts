@@ -3,10 +3,10 @@ import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { Resolution } from '../../../src/stores/resolution.ts'
 import {
   ACCOUNT_ID,
-  EXAMPLE_NOW_MS,
   exampleKey,
   exampleReservation,
   fundedLedger,
+  NOW_MS,
 } from '../../../src/testing/contracts/contract-runner.ts'
 
 const THRESHOLDS = { caps: [50, 80, 100], balance: [50, 80, 100] }
@@ -21,7 +21,7 @@ export async function expectToldAgain(store: Pick<GatewayStore, 'ledger' | 'keys
   await ledger.updateAccount(ACCOUNT_ID, { spendingCap: { amount: 1_100n, period: 'day' } })
   await store.keys.insert(exampleKey({ spendingCap: { amount: 1_150n, period: 'month' } }))
   const metered = { accountId: 'account_2', keyId: 'key_2', billing: 'metered' } as const
-  await ledger.createAccount({ id: 'account_2', creditLimit: 1_000n }, EXAMPLE_NOW_MS)
+  await ledger.createAccount({ id: 'account_2', creditLimit: 1_000n }, NOW_MS)
   const calls = [
     { holdId: 'hold_1', held: 300n, amount: 300n },
     { holdId: 'hold_2', held: 300n, amount: 300n, keyId: 'key_3' },
@@ -30,23 +30,23 @@ export async function expectToldAgain(store: Pick<GatewayStore, 'ledger' | 'keys
     { holdId: 'hold_5', held: 400n, amount: 600n, ...metered },
   ]
   for (const { held, amount: _, ...of } of calls) {
-    const outcome = await ledger.reserve(exampleReservation({ ...of, amount: held }), EXAMPLE_NOW_MS)
+    const outcome = await ledger.reserve(exampleReservation({ ...of, amount: held }), NOW_MS)
     expect(outcome).toEqual({ status: 'held' })
   }
   const settleAll = async () => {
     const told = []
     for (const { holdId, amount } of calls) {
       const settlement = { holdId, amount, description: 'chat', thresholds: THRESHOLDS }
-      told.push(await ledger.settle(settlement, EXAMPLE_NOW_MS))
+      told.push(await ledger.settle(settlement, NOW_MS))
     }
     return told
   }
 
   const first = await settleAll()
   const again = await settleAll()
-  await ledger.credit({ creditId: 'later', accountId: ACCOUNT_ID, amount: 900n, description: 'later' }, EXAMPLE_NOW_MS)
+  await ledger.credit({ creditId: 'later', accountId: ACCOUNT_ID, amount: 900n, description: 'later' }, NOW_MS)
   const credited = await settleAll()
-  const untold = await ledger.settle({ holdId: 'hold_3', amount: 550n, description: 'chat' }, EXAMPLE_NOW_MS)
+  const untold = await ledger.settle({ holdId: 'hold_3', amount: 550n, description: 'chat' }, NOW_MS)
 
   const chargeOf = (told: Resolution['earlier']) => ({
     charged: told?.charged,

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/core/clock.ts'
-import { DASHSCOPE_IMAGES } from '../../../src/testing/sandbox/dashscope/dashscope-multimodal.ts'
+import { DASHSCOPE_IMAGES } from '../../../src/testing/sandbox/dashscope/dashscope.ts'
 import { faultQueue } from '../../../src/testing/sandbox/fault.ts'
 import { PICTURE_FILES, STORAGE_ERRORS } from '../../../src/testing/sandbox/files/stored-files.ts'
 import { fileReply, type SandboxOperation } from '../../../src/testing/sandbox/sandbox-operation.ts'

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { faultQueue } from '../../../src/testing/sandbox/fault.ts'
-import { GEMINI_GENERATE } from '../../../src/testing/sandbox/gemini/gemini-generate.ts'
+import { GEMINI_GENERATE } from '../../../src/testing/sandbox/gemini/gemini.ts'
 import {
   GEMINI_INTERACTIONS,
   GEMINI_INTERACTIONS_ERRORS,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { eventFrame, eventOf, exceptionOf } from '../../../src/testing/sandbox/amazon-bedrock/bedrock-operations.ts'
+import { eventFrame, eventOf, exceptionOf } from '../../../src/testing/sandbox/amazon-bedrock/amazon-bedrock.ts'
 import { amazonBedrock } from '../../../src/vendors/amazon-bedrock/amazon-bedrock.ts'
 import { CUTS, cutBytes } from '../../support/feed-stream.ts'
 import { recordingWriter, type WriterCall } from '../../support/recording-writer.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
-import { checkConverse } from '../../../src/testing/sandbox/amazon-bedrock/bedrock-operations.ts'
+import { checkConverse } from '../../../src/testing/sandbox/amazon-bedrock/amazon-bedrock.ts'
 import { amazonBedrock } from '../../../src/vendors/amazon-bedrock/amazon-bedrock.ts'
 import { bodyOf, callFromRequest } from '../shared/vendor-call.ts'
 

@@ -1,5 +1,11 @@
 import { Buffer } from 'node:buffer'
-import type { IncomingCall } from '../sandbox-operation.ts'
+import type {
+  AnswerContext,
+  IncomingCall,
+  OperationMaker,
+  SandboxCall,
+  SandboxOperation,
+} from '../sandbox-operation.ts'
 
 /** Durations of batches. */
 export interface BatchTimes {
@@ -42,7 +48,7 @@ export interface VendorBatch<Facts> {
 }
 
 /** A batch without an id. */
-export interface NewBatch<Facts> {
+interface NewBatch<Facts> {
   readonly id: string
   /** Key of the owner. Each key is an account here, and others cannot see the batch. */
   readonly apiKey: string
@@ -53,18 +59,6 @@ export interface NewBatch<Facts> {
   readonly isFaulty?: boolean
 }
 
-/** The batches of one vendor in one sandbox. */
-export interface VendorBatches<Facts> {
-  add(batch: NewBatch<Facts>, nowMs: number): VendorBatch<Facts>
-  /** Returns the batch if this key has submitted it. Answers due requests first. */
-  find(id: string, apiKey: string, nowMs: number): VendorBatch<Facts> | undefined
-  /** Returns the batches that {@link find} would find for the key, newest first. */
-  list(apiKey: string, nowMs: number): VendorBatch<Facts>[]
-  /** Starts no more requests. No effect on a batch that has ended. */
-  cancel(id: string, nowMs: number): void
-  delete(id: string): void
-}
-
 /**
  * Marks in the text of a request that steer its batch. `stuck` is never answered, so that the batch ends when it expires or is
  * cancelled. `expired` ends with the batch and without an answer. With `failed`, the vendor cannot process the batch.
@@ -72,8 +66,8 @@ export interface VendorBatches<Facts> {
 const MARKS = ['stuck', 'expired', 'failed'] as const
 type Mark = (typeof MARKS)[number]
 
-/** The oldest batches are dropped first. */
-const MAX_BATCHES = 1_000
+/** Maximum batches, and files, of a vendor. The oldest ones are dropped first. */
+const MAX_ENTRIES = 1_000
 
 interface HeldBatch<Facts> extends NewBatch<Facts> {
   readonly marks: readonly (Mark | undefined)[]
@@ -83,17 +77,56 @@ interface HeldBatch<Facts> extends NewBatch<Facts> {
   canceledMs: number | undefined
 }
 
-/** Creates an empty list of batches. `run` answers their requests in order when they are due. */
-export function vendorBatches<Facts>(run: BatchRun, { pendingMs, runningMs }: BatchTimes): VendorBatches<Facts> {
-  const batches = new Map<string, HeldBatch<Facts>>()
+/** The batches of one vendor in one sandbox. */
+export class VendorBatches<Facts> {
+  readonly #run: BatchRun
+  readonly #times: BatchTimes
+  readonly #batches = new Map<string, HeldBatch<Facts>>()
 
-  /** Time at which a request is answered. */
-  const turnOf = (batch: HeldBatch<Facts>, index: number): number =>
-    batch.marks[index] === undefined
-      ? batch.startMs + (runningMs * (index + 1)) / batch.items.length
-      : Number.POSITIVE_INFINITY
+  /** @param run Answers the requests of a batch, in order, when they are due. */
+  constructor(run: BatchRun, times: BatchTimes) {
+    this.#run = run
+    this.#times = times
+  }
 
-  const look = (batch: HeldBatch<Facts>, nowMs: number): VendorBatch<Facts> => {
+  add(batch: NewBatch<Facts>, nowMs: number): VendorBatch<Facts> {
+    const held: HeldBatch<Facts> = {
+      ...batch,
+      marks: batch.items.map(({ call }) => markOf(call)),
+      createdMs: nowMs,
+      startMs: nowMs + this.#times.pendingMs,
+      outcomes: batch.items.map(() => undefined),
+      canceledMs: undefined,
+    }
+    keepNewest(this.#batches, batch.id, held)
+    return this.#look(held, nowMs)
+  }
+
+  /** Returns the batch if this key has submitted it. Answers due requests first. */
+  find(id: string, apiKey: string, nowMs: number): VendorBatch<Facts> | undefined {
+    const batch = this.#batches.get(id)
+    return batch?.apiKey === apiKey ? this.#look(batch, nowMs) : undefined
+  }
+
+  /** Returns the batches that {@link find} would find for the key, newest first. */
+  list(apiKey: string, nowMs: number): VendorBatch<Facts>[] {
+    const own = [...this.#batches.values()].filter((batch) => batch.apiKey === apiKey)
+    return own.map((batch) => this.#look(batch, nowMs)).reverse()
+  }
+
+  /** Starts no more requests. No effect on a batch that has ended. */
+  cancel(id: string, nowMs: number): void {
+    const batch = this.#batches.get(id)
+    if (batch !== undefined && this.#look(batch, nowMs).endedMs === undefined) batch.canceledMs ??= nowMs
+  }
+
+  delete(id: string): void {
+    this.#batches.delete(id)
+  }
+
+  /** Answers the requests that are due, and returns the state at this moment. */
+  #look(batch: HeldBatch<Facts>, nowMs: number): VendorBatch<Facts> {
+    const { pendingMs, runningMs } = this.#times
     const { canceledMs = Number.POSITIVE_INFINITY, startMs, marks, items, outcomes } = batch
     const expiresMs = batch.createdMs + batch.lifeMs
     const isFailing = batch.isFaulty === true || marks.includes('failed')
@@ -103,71 +136,37 @@ export function vendorBatches<Facts>(run: BatchRun, { pendingMs, runningMs }: Ba
     if (!isFailing) {
       const lastTurnMs = Math.min(nowMs, endMs, canceledMs)
       for (const [index, { call }] of items.entries()) {
-        if (outcomes[index] !== undefined || turnOf(batch, index) > lastTurnMs) continue
-        outcomes[index] = { kind: 'answered', ...run(batch.id, call) }
+        const turnMs = startMs + (runningMs * (index + 1)) / items.length
+        if (outcomes[index] !== undefined || marks[index] !== undefined || turnMs > lastTurnMs) continue
+        outcomes[index] = { kind: 'answered', ...this.#run(batch.id, call) }
       }
-      if (isOver) {
-        const kind = canceledMs < Math.min(doneMs, expiresMs) ? 'canceled' : 'expired'
-        for (const index of items.keys()) outcomes[index] ??= { kind }
-      }
+      const kind = canceledMs < Math.min(doneMs, expiresMs) ? 'canceled' : 'expired'
+      if (isOver) for (const index of items.keys()) outcomes[index] ??= { kind }
     }
-    return {
-      id: batch.id,
-      facts: batch.facts,
-      items,
-      outcomes,
-      state: stateOf(),
-      createdMs: batch.createdMs,
-      expiresMs,
-      canceledMs: batch.canceledMs,
-      endedMs: isOver ? endMs : undefined,
-    }
-
-    function stateOf(): VendorBatch<Facts>['state'] {
-      if (!isOver) return canceledMs <= nowMs ? 'canceling' : nowMs < startMs ? 'pending' : 'running'
-      if (isFailing && endMs === doneMs) return 'failed'
-      const lost = outcomes.find((outcome) => outcome?.kind !== 'answered')
-      return lost === undefined ? 'completed' : lost.kind === 'canceled' ? 'canceled' : 'expired'
-    }
+    const lost = outcomes.find((outcome) => outcome?.kind !== 'answered')
+    const current = canceledMs <= nowMs ? 'canceling' : nowMs < startMs ? 'pending' : 'running'
+    const ended = lost === undefined ? 'completed' : lost.kind === 'canceled' ? 'canceled' : 'expired'
+    const state = !isOver ? current : isFailing && endMs === doneMs ? 'failed' : ended
+    return { ...batch, state, expiresMs, endedMs: isOver ? endMs : undefined }
   }
+}
 
-  return {
-    add(batch, nowMs) {
-      const held: HeldBatch<Facts> = {
-        ...batch,
-        marks: batch.items.map(({ call }) => markOf(call)),
-        createdMs: nowMs,
-        startMs: nowMs + pendingMs,
-        outcomes: batch.items.map(() => undefined),
-        canceledMs: undefined,
-      }
-      batches.set(batch.id, held)
-      const [oldest] = batches.keys()
-      if (batches.size > MAX_BATCHES && oldest !== undefined) batches.delete(oldest)
-      return look(held, nowMs)
-    },
-    find(id, apiKey, nowMs) {
-      const batch = batches.get(id)
-      return batch?.apiKey === apiKey ? look(batch, nowMs) : undefined
-    },
-    list: (apiKey, nowMs) =>
-      [...batches.values()]
-        .filter((batch) => batch.apiKey === apiKey)
-        .map((batch) => look(batch, nowMs))
-        .reverse(),
-    cancel(id, nowMs) {
-      const batch = batches.get(id)
-      if (batch !== undefined && look(batch, nowMs).endedMs === undefined) batch.canceledMs ??= nowMs
-    },
-    delete(id) {
-      batches.delete(id)
-    },
-  }
+/** Sets an entry, and drops the oldest one of more than 1,000. */
+function keepNewest<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > MAX_ENTRIES && oldest !== undefined) map.delete(oldest)
 }
 
 function markOf({ bytes }: IncomingCall): Mark | undefined {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return MARKS.find((mark) => text.includes(`[[batch:${mark}]]`))
+}
+
+/** Returns a request of a batch as a single call with the credential of the batch. */
+export function batchedCall(path: string, body: unknown, { headers, query }: SandboxCall): IncomingCall {
+  const bytes = Buffer.from(JSON.stringify(body ?? null))
+  return { method: 'POST', path, query, headers: { ...headers, 'content-type': 'application/json' }, bytes }
 }
 
 /** Returns the lines of a file, without blank ones. */
@@ -176,17 +175,6 @@ export function jsonLines(bytes: Uint8Array): string[] {
     .toString('utf8')
     .split('\n')
     .filter((line) => line.trim() !== '')
-}
-
-/** Returns up to `limit` items after an id, newest first. */
-export function pageAfter<Item extends { readonly id: string }>(
-  items: readonly Item[],
-  after: string | null,
-  limit: number,
-): { readonly page: Item[]; readonly hasMore: boolean } {
-  const start = after === null ? 0 : items.findIndex(({ id }) => id === after) + 1
-  const page = items.slice(start, start + limit)
-  return { page, hasMore: start + limit < items.length }
 }
 
 /** A file that a caller has uploaded or a vendor has written. */
@@ -203,35 +191,85 @@ export interface UploadedFile {
 }
 
 /** The files of one vendor in one sandbox. */
-export interface UploadedFiles {
+export class UploadedFiles {
+  readonly #files = new Map<string, UploadedFile>()
+
   /** Stores a file, replacing one with the same id. */
-  add(file: UploadedFile): UploadedFile
-  find(id: string, apiKey: string, nowMs: number): UploadedFile | undefined
-  /** Lists the files, newest first. */
-  list(apiKey: string, nowMs: number): UploadedFile[]
-  /** Returns false if there is no such file. */
-  delete(id: string, apiKey: string, nowMs: number): boolean
-}
+  add(file: UploadedFile): UploadedFile {
+    keepNewest(this.#files, file.id, file)
+    return file
+  }
 
-/** The oldest files are dropped first. */
-const MAX_FILES = 1_000
-
-/** Creates an empty list of files. */
-export function uploadedFiles(): UploadedFiles {
-  const files = new Map<string, UploadedFile>()
-  const find: UploadedFiles['find'] = (id, apiKey, nowMs) => {
-    const file = files.get(id)
+  find(id: string, apiKey: string, nowMs: number): UploadedFile | undefined {
+    const file = this.#files.get(id)
     return file?.apiKey === apiKey && nowMs < file.expiresMs ? file : undefined
   }
-  return {
-    add(file) {
-      files.set(file.id, file)
-      const [oldest] = files.keys()
-      if (files.size > MAX_FILES && oldest !== undefined) files.delete(oldest)
-      return file
-    },
-    find,
-    list: (apiKey, nowMs) => [...files.values()].filter((file) => find(file.id, apiKey, nowMs) !== undefined).reverse(),
-    delete: (id, apiKey, nowMs) => find(id, apiKey, nowMs) !== undefined && files.delete(id),
+
+  /** Lists the files, newest first. */
+  list(apiKey: string, nowMs: number): UploadedFile[] {
+    return [...this.#files.values()].filter((file) => this.find(file.id, apiKey, nowMs) !== undefined).reverse()
   }
+
+  delete(id: string): void {
+    this.#files.delete(id)
+  }
+}
+
+/** The parts of a vendor's paths and objects in which batches, or files, differ between vendors. */
+interface ItemRoutes<Item extends { readonly id: string }> {
+  readonly operation: OperationMaker
+  /** Name of the operation for one item: `batch`, `file`. */
+  readonly name: string
+  /** Pattern of the path of one item. Its group is the id. */
+  readonly one: RegExp
+  /** Returns the item of a call with this id. Throws RefusedCall if there is none. */
+  found(call: SandboxCall, id: string, nowMs: number): Item
+  shown(item: Item, call: SandboxCall): unknown
+  when?(call: Pick<SandboxCall, 'headers'>): boolean
+  readonly list?: {
+    readonly path: string
+    /** Query fields of the cursor and of the page size, and the default size. */
+    readonly query: readonly [after: string, limit: string, usual: number]
+    items(call: SandboxCall, nowMs: number): Item[]
+    shown(page: readonly Item[], hasMore: boolean, call: SandboxCall): unknown
+  }
+  readonly cancel?: { readonly path: RegExp; cancel(item: Item, call: SandboxCall, nowMs: number): unknown }
+  /** Deletes an item, and returns the answer. */
+  delete?(item: Item): unknown
+}
+
+/** Creates the operations that look at, list, cancel and delete the items of a vendor. */
+export function itemOperations<Item extends { readonly id: string }>(routes: ItemRoutes<Item>): SandboxOperation[] {
+  const { operation, name, one, found, list, cancel, when = () => true } = routes
+  const operations = [
+    operation({
+      operation: name,
+      get: one,
+      when,
+      json: (call, { nowMs }, _request, [id = '']) => routes.shown(found(call, id, nowMs), call),
+    }),
+    operation({
+      operation: `${name}-delete`,
+      delete: one,
+      when: (call) => routes.delete !== undefined && when(call),
+      json: (call, { nowMs }, _request, [id = '']) => routes.delete?.(found(call, id, nowMs)),
+    }),
+  ]
+  if (cancel !== undefined) {
+    const answer = (call: SandboxCall, { nowMs }: AnswerContext, _request: unknown, [id = '']: readonly string[]) =>
+      cancel.cancel(found(call, id, nowMs), call, nowMs)
+    operations.push(operation({ operation: `${name}-cancel`, post: cancel.path, needsJson: false, json: answer }))
+  }
+  if (list !== undefined) {
+    const answer = (call: SandboxCall, { nowMs }: AnswerContext): unknown => {
+      const [after, limit, usual] = list.query
+      const query = new URLSearchParams(call.query)
+      const items = list.items(call, nowMs)
+      const start = query.has(after) ? items.findIndex(({ id }) => id === query.get(after)) + 1 : 0
+      const end = start + Number(query.get(limit) ?? usual)
+      return list.shown(items.slice(start, end), end < items.length, call)
+    }
+    operations.push(operation({ operation: `${name}-list`, get: list.path, when, json: answer }))
+  }
+  return operations
 }

@@ -2,34 +2,43 @@ import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import {
   fileReply,
+  RefusedCall,
   type SandboxCall,
-  type SandboxOperation,
   type SandboxReply,
-  type VendorErrors,
+  vendorErrors,
+  vendorOperations,
 } from '../sandbox-operation.ts'
 import { drawPicture, H264_PICTURES, type H264Picture, type PictureFormat, type PictureRequest } from './draw-image.ts'
 
-const USUAL: Readonly<Record<number, readonly [code: string, message: string]>> = {
-  403: ['AccessDenied', 'You have no right to access this object.'],
-  404: ['NoSuchKey', 'The specified key does not exist.'],
-}
-
 /** Errors of an object store: XML (Alibaba Cloud OSS, HTTP 403 errors). */
-export const STORAGE_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    const [code, text] = USUAL[status] ?? ['InternalError', 'We encountered an internal error. Please try again.']
-    const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
-    return storageError(status, code, message ?? text, wait)
+export const STORAGE_ERRORS = vendorErrors(
+  {
+    403: ['You have no right to access this object.', 'AccessDenied'],
+    404: ['The specified key does not exist.', 'NoSuchKey'],
+    '4xx': ['We encountered an internal error. Please try again.', 'InternalError'],
+    '5xx': ['We encountered an internal error. Please try again.', 'InternalError'],
   },
-  quota: () => storageError(403, 'InDebt', 'Current user is indebted.', []),
-  badKey: () => storageError(403, 'AccessDenied', 'You have no right to access this object.', []),
-  streamEvent: () => '',
+  (status, message, [code]) => storageError(status, message, code ?? ''),
+  {
+    quota: () => storageError(403, 'Current user is indebted.', 'InDebt'),
+    badKey: () => STORAGE_ERRORS.status(403),
+  },
+)
+
+function storageError(status: number, message: string, code: string): SandboxReply {
+  const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error>\n  <Code>${code}</Code>\n  <Message>${message}</Message>\n</Error>\n`
+  return { ...fileReply('application/xml', body), status }
 }
 
-function storageError(status: number, code: string, message: string, headers: readonly string[]): SandboxReply {
-  const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error>\n  <Code>${code}</Code>\n  <Message>${message}</Message>\n</Error>\n`
-  return { status, headers: ['content-type', 'application/xml', ...headers], pieces: [body], streamed: false }
-}
+/** Makes operations of files, which need no credential. A link is rejected after its `Expires`. */
+const fileOperation = vendorOperations({
+  vendor: 'files',
+  errors: STORAGE_ERRORS,
+  access({ query }, nowMs) {
+    const expires = Number(new URLSearchParams(query).get('Expires') ?? Number.POSITIVE_INFINITY)
+    if (!(expires * 1000 >= nowMs)) throw new RefusedCall(STORAGE_ERRORS.status(403, 'Request has expired.'))
+  },
+})
 
 /** Lifetime of a link (Model Studio: results are kept for 24 hours). */
 export const LINK_LIFE_MS = 24 * 60 * 60 * 1000
@@ -40,7 +49,7 @@ export const LINK_LIFE_MS = 24 * 60 * 60 * 1000
  * @param options `madeMs`: start of its 24 hours, in Unix milliseconds. `processOrigin`: origin in links of calls in
  *   process. Default `https://files.example`.
  */
-export function signedLink(
+function signedLink(
   { headers }: Pick<SandboxCall, 'headers'>,
   path: string,
   { madeMs, processOrigin = 'https://files.example' }: { readonly madeMs: number; readonly processOrigin?: string },
@@ -52,12 +61,6 @@ export function signedLink(
   return `${origin}${path}?Expires=${expires}&OSSAccessKeyId=sandbox&Signature=${signature}`
 }
 
-/** Whether a link has expired. A link without `Expires` never does. */
-export function isLinkOver({ query }: Pick<SandboxCall, 'query'>, nowMs: number): boolean {
-  const expires = Number(new URLSearchParams(query).get('Expires') ?? Number.POSITIVE_INFINITY)
-  return !(expires * 1000 >= nowMs)
-}
-
 /** No stand-in links to a larger image, and larger ones take long to draw. */
 const MAX_SIDE = 4096
 
@@ -65,22 +68,17 @@ const PICTURE_PATH = /^\/sandbox-files\/([\w.~-]{1,100})-([1-9]\d{0,4})x([1-9]\d
 
 /**
  * Files that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>.<format>`. The image is drawn on demand,
- * so nothing is stored. No credential is needed. A link is rejected after its `Expires`.
+ * so nothing is stored.
  */
-export const PICTURE_FILES: SandboxOperation = {
-  vendor: 'files',
+export const PICTURE_FILES = fileOperation({
   operation: 'picture',
-  errors: STORAGE_ERRORS,
-  needsJson: false,
-  matches: ({ method, path }) => method === 'GET' && imageRequestOf(path) !== undefined,
-  promptText: () => '',
-  answer(call, context) {
-    if (isLinkOver(call, context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
-    const picture = imageRequestOf(call.path)
-    if (picture === undefined) return STORAGE_ERRORS.status(404)
+  get: PICTURE_PATH,
+  when: ({ path }) => imageRequestOf(path) !== undefined,
+  answer({ path }) {
+    const picture = imageRequestOf(path)!
     return fileReply(`image/${picture.format}`, drawPicture(picture))
   },
-}
+})
 
 /** Creates a {@link signedLink} to an image. The seed must have at most 100 letters, digits, `_`, `.`, `~` and `-`. */
 export function pictureLink(call: Pick<SandboxCall, 'headers'>, picture: PictureRequest, nowMs: number): string {
@@ -99,23 +97,14 @@ const VIDEO_PATH = /^\/sandbox-files\/([\w.~-]{1,100})-([1-9]\d{0,4})x([1-9]\d{0
 
 /**
  * Videos that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>-<duration>ms.mp4`. The video is drawn on
- * demand, so nothing is stored. A single byte range is supported (RFC 9110, 14.2); a list of ranges gets the whole file. No
- * credential is needed. A link is rejected after its `Expires`.
+ * demand, so nothing is stored. A single byte range is supported (RFC 9110, 14.2); a list of ranges gets the whole file.
  */
-export const VIDEO_FILES: SandboxOperation = {
-  vendor: 'files',
+export const VIDEO_FILES = fileOperation({
   operation: 'video',
-  errors: STORAGE_ERRORS,
-  needsJson: false,
-  matches: ({ method, path }) => method === 'GET' && videoOf(path) !== undefined,
-  promptText: () => '',
-  answer(call, context) {
-    if (isLinkOver(call, context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
-    const video = videoOf(call.path)
-    if (video === undefined) return STORAGE_ERRORS.status(404)
-    return rangeReply(drawVideo(video), call.headers['range'])
-  },
-}
+  get: VIDEO_PATH,
+  when: ({ path }) => videoOf(path) !== undefined,
+  answer: ({ path, headers }) => rangeReply(drawVideo(videoOf(path)!), headers['range']),
+})
 
 /**
  * Creates a {@link signedLink} to a video. The seed must have at most 100 letters, digits, `_`, `.`, `~` and `-`.
@@ -129,7 +118,7 @@ export function videoLink(call: Pick<SandboxCall, 'headers'>, video: VideoDrawin
 function videoOf(path: string): VideoDrawing | undefined {
   const [, seed = '', width, height, duration] = VIDEO_PATH.exec(path) ?? []
   const video = { seed, width: Number(width), height: Number(height), durationMs: Number(duration) }
-  return isDrawable(video) ? video : undefined
+  return encodedFrameOf(video) === undefined ? undefined : video
 }
 
 function rangeReply(bytes: Uint8Array, range: string | undefined): SandboxReply {
@@ -149,23 +138,13 @@ function rangeReply(bytes: Uint8Array, range: string | undefined): SandboxReply 
   return { ...fileReply('video/mp4', bytes.subarray(start, end + 1), [...acceptsRanges, ...place]), status: 206 }
 }
 
-// The path contains the text itself, so nothing is stored.
-const SOUND_PATH = /^\/sandbox-files\/speech-([\w-]{1,6000})\.wav$/
-
-/** Audio that the stand-ins' answers link to: `GET /sandbox-files/speech-<text in base64url>.wav`. No credential is needed. */
-export const SOUND_FILES: SandboxOperation = {
-  vendor: 'files',
+/** Audio that the stand-ins' answers link to. The path contains the text itself, in base64url, so nothing is stored. */
+export const SOUND_FILES = fileOperation({
   operation: 'sound',
-  errors: STORAGE_ERRORS,
-  needsJson: false,
-  matches: ({ method, path }) => method === 'GET' && SOUND_PATH.test(path),
-  promptText: () => '',
-  answer(call, context) {
-    if (isLinkOver(call, context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
-    const text = Buffer.from(SOUND_PATH.exec(call.path)?.[1] ?? '', 'base64url').toString('utf8')
-    return fileReply('audio/wav', wavFile(drawSound(text)))
-  },
-}
+  get: /^\/sandbox-files\/speech-([\w-]{1,6000})\.wav$/,
+  answer: (_call, _context, _request, [text = '']) =>
+    fileReply('audio/wav', wavFile(drawSound(Buffer.from(text, 'base64url').toString('utf8')))),
+})
 
 /** Returns a link to the audio of a text at the origin of the call, with plain http as the vendor writes it. */
 export function soundLink(call: Pick<SandboxCall, 'headers'>, text: string, nowMs: number): string {
@@ -192,13 +171,13 @@ export function wavFile(samples: Buffer): Buffer {
 }
 
 /** Samples per second of the stand-ins' audio: 16 bits, little-endian, mono. */
-export const SOUND_SAMPLE_RATE = 24_000
+const SOUND_SAMPLE_RATE = 24_000
 
 /** Duration of one character, in milliseconds. */
 export const CHARACTER_MS = 60
 
 /** Bytes of the audio of one character. */
-export const CHARACTER_BYTES = (SOUND_SAMPLE_RATE / 1000) * CHARACTER_MS * 2
+const CHARACTER_BYTES = (SOUND_SAMPLE_RATE / 1000) * CHARACTER_MS * 2
 
 const LOUDNESS = 8_000
 const LOWEST_HERTZ = 180
@@ -239,7 +218,7 @@ const MAX_DURATION_MS = 600_000
 
 /**
  * Draws an MP4 file (H.264, no sound) that any player opens: one blue frame for the whole duration. The seed is in a box that
- * players ignore. At most 1.3 KB. Throws RangeError if {@link isDrawable} is false.
+ * players ignore. At most 1.3 KB. Throws RangeError for another size or duration.
  */
 export function drawVideo(drawing: VideoDrawing): Uint8Array {
   const { width, height, durationMs, seed } = drawing
@@ -257,11 +236,6 @@ export function drawVideo(drawing: VideoDrawing): Uint8Array {
   // The sample's offset depends on the length of the index, but not on its content.
   const sampleStart = type.length + movie(film, 0).length + 8
   return Buffer.concat([type, movie(film, sampleStart), box('mdat', film.sample), box('free', Buffer.from(seed))])
-}
-
-/** Whether there is a frame of the size, and the duration is within the bounds of {@link VideoDrawing}. */
-function isDrawable(drawing: Omit<VideoDrawing, 'seed'>): boolean {
-  return encodedFrameOf(drawing) !== undefined
 }
 
 function encodedFrameOf({ width, height, durationMs }: Omit<VideoDrawing, 'seed'>): H264Picture | undefined {

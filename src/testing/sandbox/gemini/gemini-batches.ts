@@ -6,17 +6,17 @@ import {
   type BatchOutcome,
   type BatchRun,
   type BatchTimes,
+  batchedCall,
+  itemOperations,
   jsonLines,
-  pageAfter,
   type UploadedFile,
-  type UploadedFiles,
-  uploadedFiles,
+  UploadedFiles,
   type VendorBatch,
-  vendorBatches,
+  VendorBatches,
 } from '../batches/vendor-batches.ts'
 import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
-import { credentialOf, jsonReply, RefusedCall, type SandboxCall, type SandboxOperation } from '../sandbox-operation.ts'
-import { checkGeminiKey, field, GEMINI_ERRORS, GEMINI_HEADERS, modelMethod, refuseGemini } from './gemini-errors.ts'
+import { credentialOf, fileReply, type SandboxCall, type SandboxOperation } from '../sandbox-operation.ts'
+import { field, GEMINI_HEADERS, geminiOperation, methodPath, refuseGemini } from './gemini-request.ts'
 
 interface BatchFacts {
   readonly model: string
@@ -28,14 +28,8 @@ interface BatchFacts {
 
 type Batch = VendorBatch<BatchFacts>
 
-/** Method of a submission, and of each of its requests as a single call. */
-const METHODS: Readonly<Record<string, string>> = {
-  batchGenerateContent: 'generateContent',
-  asyncBatchEmbedContent: 'embedContent',
-}
-const LIST_PATH = '/v1beta/batches'
-const PATH = /^\/v1beta\/batches\/([^/:]+)(:cancel)?$/
 const MAX_INLINE_BYTES = 20 * 1024 * 1024
+/** How long Gemini stores batches and files (Gemini API, "Files API"). */
 const LIFE_MS = 48 * 60 * 60 * 1000
 const RPC_TYPE = 'type.googleapis.com/google.ai.generativelanguage.v1main'
 
@@ -44,111 +38,81 @@ const RPC_TYPE = 'type.googleapis.com/google.ai.generativelanguage.v1main'
  * Requests are inline, with the answers in the batch, or in a file of JSON lines, with the answers in another file.
  */
 export function geminiBatches(run: BatchRun, times: BatchTimes): SandboxOperation[] {
-  const files = uploadedFiles()
-  const batches = vendorBatches<BatchFacts>(run, times)
-  const found = (call: SandboxCall, nowMs: number): Batch => {
-    checkGeminiKey(call)
-    const batch = batches.find(PATH.exec(call.path)?.[1] ?? '', credentialOf(call), nowMs)
-    if (batch === undefined) throw new RefusedCall(GEMINI_ERRORS.status(404, 'Requested entity was not found.'))
-    return batch
-  }
-  const base = { vendor: 'gemini', errors: GEMINI_ERRORS, needsJson: false, promptText: () => '' } as const
-  return [
-    ...geminiFiles(files),
-    {
-      ...base,
-      needsJson: true,
-      operation: 'batches',
-      matches: ({ method, path }) => method === 'POST' && METHODS[modelMethod(path)?.method ?? ''] !== undefined,
-      answer(call, { nowMs }) {
-        checkGeminiKey(call)
-        const id = randomUUID().replaceAll('-', '').padEnd(36, '0')
-        const apiKey = credentialOf(call)
-        const { facts, items } = checkedBatch(call, files, nowMs)
-        const batch = batches.add({ id, apiKey, facts, items, lifeMs: LIFE_MS, isFaulty: items.length === 0 }, nowMs)
-        return jsonReply(200, GEMINI_HEADERS, operationObject(batch, files, call), 2)
+  const files = new UploadedFiles()
+  const batches = new VendorBatches<BatchFacts>(run, times)
+  const shown = (batch: Batch, call: SandboxCall): object => operationObject(batch, files, call)
+  const submit = geminiOperation({
+    operation: 'batches',
+    post: methodPath('batchGenerateContent|asyncBatchEmbedContent'),
+    json(call, { nowMs }, _request, [model = '', method]) {
+      const id = randomUUID().replaceAll('-', '').padEnd(36, '0')
+      const isEmbedding = method === 'asyncBatchEmbedContent'
+      const batch = checkedBatch(call, { model: decodeURIComponent(model), isEmbedding }, files, nowMs)
+      return shown(batches.add({ id, apiKey: credentialOf(call), ...batch, lifeMs: LIFE_MS }, nowMs), call)
+    },
+  })
+  const others = itemOperations<Batch>({
+    operation: geminiOperation,
+    name: 'batch',
+    one: /^\/v1beta\/batches\/([^/:]+)$/,
+    found: (call, id, nowMs) =>
+      batches.find(id, credentialOf(call), nowMs) ?? refuseGemini('Requested entity was not found.', 404),
+    shown,
+    list: {
+      path: '/v1beta/batches',
+      query: ['pageToken', 'pageSize', 10],
+      items: (call, nowMs) => batches.list(credentialOf(call), nowMs),
+      shown: (page, hasMore, call) => ({
+        operations: page.length > 0 ? page.map((batch) => shown(batch, call)) : undefined,
+        nextPageToken: hasMore ? page.at(-1)?.id : undefined,
+      }),
+    },
+    cancel: {
+      path: /^\/v1beta\/batches\/([^/:]+):cancel$/,
+      cancel({ id }, _call, nowMs) {
+        batches.cancel(id, nowMs)
+        return {}
       },
     },
-    {
-      ...base,
-      operation: 'batch-list',
-      matches: ({ method, path }) => method === 'GET' && path === LIST_PATH,
-      answer(call, { nowMs }) {
-        checkGeminiKey(call)
-        const query = new URLSearchParams(call.query)
-        const all = batches.list(credentialOf(call), nowMs)
-        const { page, hasMore } = pageAfter(all, query.get('pageToken'), Number(query.get('pageSize') ?? 10))
-        const operations = page.map((batch) => operationObject(batch, files, call))
-        const next = hasMore ? { nextPageToken: page.at(-1)?.id } : {}
-        return jsonReply(200, GEMINI_HEADERS, { ...(operations.length > 0 ? { operations } : {}), ...next }, 2)
-      },
+    delete({ id }) {
+      batches.delete(id)
+      return {}
     },
-    {
-      ...base,
-      operation: 'batch',
-      matches: ({ method, path }) => method === 'GET' && PATH.test(path) && !path.endsWith(':cancel'),
-      answer: (call, { nowMs }) => jsonReply(200, GEMINI_HEADERS, operationObject(found(call, nowMs), files, call), 2),
-    },
-    {
-      ...base,
-      operation: 'batch-cancel',
-      matches: ({ method, path }) => method === 'POST' && PATH.test(path) && path.endsWith(':cancel'),
-      answer(call, { nowMs }) {
-        batches.cancel(found(call, nowMs).id, nowMs)
-        return jsonReply(200, GEMINI_HEADERS, {}, 2)
-      },
-    },
-    {
-      ...base,
-      operation: 'batch-delete',
-      matches: ({ method, path }) => method === 'DELETE' && PATH.test(path) && !path.endsWith(':cancel'),
-      answer(call, { nowMs }) {
-        batches.delete(found(call, nowMs).id)
-        return jsonReply(200, GEMINI_HEADERS, {}, 2)
-      },
-    },
-  ]
+  })
+  return [...geminiFiles(files), submit, ...others]
 }
 
 function checkedBatch(
   call: SandboxCall,
+  { model, isEmbedding }: Pick<BatchFacts, 'model' | 'isEmbedding'>,
   files: UploadedFiles,
   nowMs: number,
-): { facts: BatchFacts; items: readonly BatchItem[] } {
-  const { model = '', method = '' } = modelMethod(call.path) ?? {}
+): { facts: BatchFacts; items: BatchItem[]; isFaulty: boolean } {
   const batch = field(call.body, 'batch')
   const displayName = asText(field(batch, 'displayName'))
   if (displayName === '') refuseGemini('* BatchGenerateContentRequest.batch.display_name: display_name is required')
   const input = field(batch, 'inputConfig')
-  const inputFile = field(input, 'fileName')
-  const isEmbedding = method === 'asyncBatchEmbedContent'
-  const itemOf = (request: unknown, key: unknown): BatchItem => ({
-    key: asText(key),
-    call: {
-      method: 'POST',
-      path: `/v1beta/models/${encodeURIComponent(model)}:${METHODS[method]}`,
-      query: call.query,
-      headers: { ...call.headers, 'content-type': 'application/json' },
-      bytes: Buffer.from(JSON.stringify(request ?? null)),
-    },
-  })
-  if (isGiven(inputFile)) {
-    const file = files.find(asText(inputFile), credentialOf(call), nowMs)
-    if (file === undefined) {
-      const message = `You do not have permission to access the File ${asText(inputFile)} or it may not exist.`
-      throw new RefusedCall(GEMINI_ERRORS.status(403, message))
-    }
+  const fileName = field(input, 'fileName')
+  const path = `/v1beta/models/${encodeURIComponent(model)}:${isEmbedding ? 'embedContent' : 'generateContent'}`
+  const itemOf = (entry: unknown, key: unknown): BatchItem => {
+    return { key: asText(key), call: batchedCall(path, field(entry, 'request'), call) }
+  }
+  if (isGiven(fileName)) {
+    const file = files.find(asText(fileName), credentialOf(call), nowMs) ?? refuseFile(asText(fileName))
     const lines = jsonLines(file.bytes).map(parseVendorJson)
-    const items = lines.some((line) => !isGiven(field(line, 'request')))
-      ? []
-      : lines.map((line) => itemOf(field(line, 'request'), field(line, 'key')))
-    return { facts: { model, displayName, inputFile: file.id, isEmbedding }, items }
+    const isFaulty = lines.length === 0 || lines.some((line) => !isGiven(field(line, 'request')))
+    const items = isFaulty ? [] : lines.map((line) => itemOf(line, field(line, 'key')))
+    return { facts: { model, displayName, inputFile: file.id, isEmbedding }, items, isFaulty }
   }
   if (call.bytes.byteLength > MAX_INLINE_BYTES) refuseGemini('Request payload size exceeds the limit: 20971520 bytes.')
   const requests = asList(field(field(input, 'requests'), 'requests'))
   if (requests.length === 0) refuseGemini('* BatchGenerateContentRequest.batch.input_config: requests are required')
-  const items = requests.map((entry) => itemOf(field(entry, 'request'), field(field(entry, 'metadata'), 'key')))
-  return { facts: { model, displayName, inputFile: undefined, isEmbedding }, items }
+  const items = requests.map((entry) => itemOf(entry, field(field(entry, 'metadata'), 'key')))
+  return { facts: { model, displayName, inputFile: undefined, isEmbedding }, items, isFaulty: false }
+}
+
+function refuseFile(name: string): never {
+  return refuseGemini(`You do not have permission to access the File ${name} or it may not exist.`, 403)
 }
 
 const STATES = {
@@ -169,67 +133,58 @@ function operationObject(batch: Batch, files: UploadedFiles, call: SandboxCall):
   // A batch cancelled while running ends normally and reports each request that was not run as cancelled.
   const state = batch.state === 'canceled' && isAnswered ? 'completed' : batch.state
   const output = state === 'completed' ? outputOf(batch, files, call) : undefined
-  const count = (isCounted: (outcome: BatchOutcome | undefined) => boolean): string =>
-    String(outcomes.filter(isCounted).length)
-  const isOk = (outcome: BatchOutcome | undefined): boolean => outcome?.kind === 'answered' && outcome.status === 200
-  const kind = facts.isEmbedding ? 'EmbedContentBatch' : 'GenerateContentBatch'
-  const endTime = endedMs === undefined ? {} : { endTime: new Date(endedMs).toISOString() }
+  const pending = outcomes.filter((outcome) => outcome === undefined).length
+  const isOk = outcomes.filter((outcome) => outcome?.kind === 'answered' && outcome.status === 200).length
+  const type = `${RPC_TYPE}.${facts.isEmbedding ? 'EmbedContentBatch' : 'GenerateContentBatch'}`
+  const endTime = endedMs === undefined ? undefined : new Date(endedMs).toISOString()
+  const createTime = new Date(createdMs).toISOString()
   return {
     name,
     metadata: {
-      '@type': `${RPC_TYPE}.${kind}`,
+      '@type': type,
       model: `models/${facts.model}`,
       displayName: facts.displayName,
-      ...(facts.inputFile === undefined ? {} : { inputConfig: { fileName: facts.inputFile } }),
-      ...(output === undefined ? {} : { output }),
-      createTime: new Date(createdMs).toISOString(),
-      ...endTime,
-      updateTime: new Date(endedMs ?? createdMs).toISOString(),
+      inputConfig: facts.inputFile === undefined ? undefined : { fileName: facts.inputFile },
+      output,
+      createTime,
+      endTime,
+      updateTime: endTime ?? createTime,
       batchStats: {
         requestCount: String(items.length),
-        successfulRequestCount: count(isOk),
-        failedRequestCount: count((outcome) => outcome !== undefined && !isOk(outcome)),
-        pendingRequestCount: count((outcome) => outcome === undefined),
+        successfulRequestCount: String(isOk),
+        failedRequestCount: String(outcomes.length - pending - isOk),
+        pendingRequestCount: String(pending),
       },
       state: STATES[state],
       name,
     },
-    ...(endedMs === undefined ? {} : { done: true }),
-    ...(output === undefined ? {} : { response: { '@type': `${RPC_TYPE}.${kind}Output`, ...output } }),
-    ...(endedMs === undefined || output !== undefined ? {} : { error: failureOf(state) }),
+    done: endedMs === undefined ? undefined : true,
+    response: output && { '@type': `${type}Output`, ...output },
+    error: endedMs === undefined || output !== undefined ? undefined : failureOf(state),
   }
 }
 
 function failureOf(state: Batch['state']): object {
-  switch (state) {
-    case 'canceled':
-      return { code: 13, message: 'Batch was cancelled.' }
-    case 'expired':
-      return { code: 4, message: 'The batch has expired.' }
-    default:
-      return { code: 3, message: 'The input file could not be processed.' }
-  }
+  if (state === 'canceled') return { code: 13, message: 'Batch was cancelled.' }
+  if (state === 'expired') return { code: 4, message: 'The batch has expired.' }
+  return { code: 3, message: 'The input file could not be processed.' }
 }
 
 /** Returns the answers: a file of JSON lines with the keys of the input, or a list. */
-function outputOf(batch: Batch, files: UploadedFiles, call: SandboxCall): object {
-  const { id, facts, items, outcomes, endedMs = 0 } = batch
+function outputOf({ id, facts, items, outcomes, endedMs = 0 }: Batch, files: UploadedFiles, call: SandboxCall): object {
+  const results = items.map(({ key }, index) => ({ key, result: resultOf(outcomes[index]) }))
   if (facts.inputFile === undefined) {
-    const inlinedResponses = items.map(({ key }, index) => ({
-      ...(key === '' ? {} : { metadata: { key } }),
-      ...resultOf(outcomes[index]),
-    }))
-    return { inlinedResponses: { inlinedResponses } }
+    const responses = results.map(({ key, result }) => ({ metadata: key === '' ? undefined : { key }, ...result }))
+    return { inlinedResponses: { inlinedResponses: responses } }
   }
-  const lines = items.map(({ key }, index) => `${JSON.stringify({ key, ...resultOf(outcomes[index]) })}\n`)
   const file = files.add({
     id: `files/batch-${id}`,
     apiKey: credentialOf(call),
     filename: `batch-${id}`,
     purpose: 'application/jsonl',
-    bytes: Buffer.from(lines.join('')),
+    bytes: Buffer.from(results.map(({ key, result }) => `${JSON.stringify({ key, ...result })}\n`).join('')),
     createdMs: endedMs,
-    expiresMs: endedMs + GEMINI_FILE_LIFE_MS,
+    expiresMs: endedMs + LIFE_MS,
   })
   return { responsesFile: file.id }
 }
@@ -255,65 +210,43 @@ function resultOf(outcome: BatchOutcome | undefined): object {
   return { error: { code: CODES[asNumber(error['code']) ?? 0] ?? 13, message: asText(error['message']) } }
 }
 
-const UPLOAD_PATH = '/upload/v1beta/files'
-const FILE_PATH = /^\/v1beta\/(files\/[^/:]+)$/
-const DOWNLOAD_PATH = /^\/download\/v1beta\/(files\/[^/:]+):download$/
-
-/** How long Gemini stores files (Gemini API, "Files API"). */
-const GEMINI_FILE_LIFE_MS = 48 * 60 * 60 * 1000
-
 /** The file service rejects longer ids, such as those of batch results. Downloads accept them. */
-const LONGEST_ID = 'files/'.length + 40
+const MAX_ID_LENGTH = 'files/'.length + 40
 
 /** Gemini: upload by `multipart/related`, metadata, download and deletion of files. */
 function geminiFiles(files: UploadedFiles): SandboxOperation[] {
-  const found = (call: SandboxCall, nowMs: number, pattern: RegExp): UploadedFile => {
-    checkGeminiKey(call)
-    const name = pattern.exec(call.path)?.[1] ?? ''
-    if (pattern === FILE_PATH && name.length > LONGEST_ID)
-      refuseGemini("* name: File ID (name excluding 'files/') cannot be more than 40 characters.\n")
-    const file = files.find(name, credentialOf(call), nowMs)
-    if (file !== undefined) return file
-    const message = `You do not have permission to access the File ${name} or it may not exist.`
-    throw new RefusedCall(GEMINI_ERRORS.status(403, message))
-  }
-  const base = { vendor: 'gemini', errors: GEMINI_ERRORS, needsJson: false, promptText: () => '' } as const
+  const found = (call: SandboxCall, id: string, nowMs: number): UploadedFile =>
+    files.find(id, credentialOf(call), nowMs) ?? refuseFile(id)
   return [
-    {
-      ...base,
+    geminiOperation({
       operation: 'files',
-      matches: ({ method, path }) => method === 'POST' && path === UPLOAD_PATH,
-      answer(call, { nowMs }) {
-        checkGeminiKey(call)
-        return jsonReply(200, GEMINI_HEADERS, { file: fileObject(files.add(uploaded(call, nowMs))) }, 2)
-      },
-    },
-    {
-      ...base,
+      post: '/upload/v1beta/files',
+      needsJson: false,
+      json: (call, { nowMs }) => ({ file: fileObject(files.add(uploaded(call, nowMs))) }),
+    }),
+    geminiOperation({
       operation: 'file-content',
-      matches: ({ method, path }) => method === 'GET' && DOWNLOAD_PATH.test(path),
-      answer(call, { nowMs }) {
-        const { bytes } = found(call, nowMs, DOWNLOAD_PATH)
+      get: /^\/download\/v1beta\/(files\/[^/:]+):download$/,
+      answer(call, { nowMs }, _request, [id = '']) {
+        const { bytes } = found(call, id, nowMs)
         if (new URLSearchParams(call.query).get('alt') !== 'media') refuseGemini('Invalid value for alt: media only.')
-        const headers = ['content-type', 'application/octet-stream', ...GEMINI_HEADERS]
-        return { status: 200, headers, pieces: [bytes], streamed: false }
+        return fileReply('application/octet-stream', bytes, GEMINI_HEADERS)
       },
-    },
-    {
-      ...base,
-      operation: 'file',
-      matches: ({ method, path }) => method === 'GET' && FILE_PATH.test(path),
-      answer: (call, { nowMs }) => jsonReply(200, GEMINI_HEADERS, fileObject(found(call, nowMs, FILE_PATH)), 2),
-    },
-    {
-      ...base,
-      operation: 'file-delete',
-      matches: ({ method, path }) => method === 'DELETE' && FILE_PATH.test(path),
-      answer(call, { nowMs }) {
-        files.delete(found(call, nowMs, FILE_PATH).id, credentialOf(call), nowMs)
-        return jsonReply(200, GEMINI_HEADERS, {}, 2)
+    }),
+    ...itemOperations<UploadedFile>({
+      operation: geminiOperation,
+      name: 'file',
+      one: /^\/v1beta\/(files\/[^/:]+)$/,
+      found(call, id, nowMs) {
+        const message = "* name: File ID (name excluding 'files/') cannot be more than 40 characters.\n"
+        return id.length > MAX_ID_LENGTH ? refuseGemini(message) : found(call, id, nowMs)
       },
-    },
+      shown: fileObject,
+      delete({ id }) {
+        files.delete(id)
+        return {}
+      },
+    }),
   ]
 }
 
@@ -330,7 +263,7 @@ function uploaded(call: SandboxCall, nowMs: number): UploadedFile {
     purpose: asText(field(metadata, 'mimeType')),
     bytes: parts.content,
     createdMs: nowMs,
-    expiresMs: nowMs + GEMINI_FILE_LIFE_MS,
+    expiresMs: nowMs + LIFE_MS,
   }
 }
 

@@ -1,80 +1,61 @@
 import { createHash } from 'node:crypto'
 import { withoutFaultMarks } from '../fault.ts'
 import { countTokens } from '../model/chat-turn.ts'
-import {
-  asList,
-  asObject,
-  asText,
-  checkFields,
-  type FieldRule,
-  inRange,
-  isGiven,
-  oneOf,
-  rule,
-} from '../request-fields.ts'
+import { asList, asObject, asText, checkFields, type Fields, inRange, isGiven, oneOf, rule } from '../request-fields.ts'
 import {
   type AnswerContext,
   credentialOf,
+  eventText,
   jsonReply,
-  RefusedCall,
+  type Refuse,
+  refusals,
   type SandboxCall,
-  type SandboxOperation,
   type SandboxReply,
   streamReply,
   type VendorErrors,
+  vendorErrors,
+  vendorOperations,
 } from '../sandbox-operation.ts'
-import { thoughtSignature } from './gemini-contents.ts'
-import { GEMINI_ERRORS, GEMINI_HEADERS } from './gemini-errors.ts'
-import { geminiImageModel, geminiPicture } from './gemini-pictures.ts'
+import { geminiImageModel, geminiPicture } from './gemini.ts'
+import { GEMINI_ERRORS, GEMINI_HEADERS, thoughtSignature } from './gemini-request.ts'
 
-const USUAL: ReadonlyMap<number, readonly [code: string, message: string]> = new Map([
-  [400, ['invalid_request', 'Request contains an invalid argument.']],
-  [404, ['not_found', 'Requested entity was not found.']],
-  [429, ['resource_exhausted', 'Resource has been exhausted (e.g. check quota).']],
-  [500, ['internal', 'An internal error has occurred. Please retry.']],
-  [503, ['unavailable', 'The model is overloaded. Please try again later.']],
-  [504, ['deadline_exceeded', 'Deadline expired before operation could complete.']],
-])
+/** Errors of the Interactions API: a string as code, without status and details. */
+const OWN_ERRORS = vendorErrors(
+  {
+    400: ['Request contains an invalid argument.', 'invalid_request'],
+    404: ['Requested entity was not found.', 'not_found'],
+    429: ['Resource has been exhausted (e.g. check quota).', 'resource_exhausted'],
+    500: ['An internal error has occurred. Please retry.', 'internal'],
+    503: ['The model is overloaded. Please try again later.', 'unavailable'],
+    504: ['Deadline expired before operation could complete.', 'deadline_exceeded'],
+    '4xx': ['Unknown error.', 'unknown'],
+    '5xx': ['Unknown error.', 'unknown'],
+  },
+  (status, message, [code]) => jsonReply(status, GEMINI_HEADERS, { error: { message, code } }),
+  {
+    quota: () => listed(GEMINI_ERRORS.quota()),
+    badKey: () => listed(GEMINI_ERRORS.badKey()),
+    streamEvent() {
+      const error = { message: 'The model is overloaded. Please try again later.', code: 'unavailable' }
+      return eventText({ error, event_type: 'error' }, 'error')
+    },
+  },
+)
 
-/**
- * Errors of the Interactions API: a string as code, without status and details. Errors of its front end, such as for a key, use
- * Google's usual envelope, in a list.
- */
+/** Errors of the API and of its front end, which uses Google's usual envelope, in a list, such as for a key. */
 export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
-  status(status, message, retryAfterSeconds) {
-    if (status === 401 || status === 403) return listed(GEMINI_ERRORS.status(status, message, retryAfterSeconds))
-    const [code, text] = USUAL.get(status) ?? ['unknown', 'Unknown error.']
-    return interactionError(status, code, message ?? text, retryAfterSeconds)
-  },
-  quota: () => listed(GEMINI_ERRORS.quota()),
-  badKey: () => listed(GEMINI_ERRORS.badKey()),
-  streamEvent() {
-    const error = { message: 'The model is overloaded. Please try again later.', code: 'unavailable' }
-    return `event: error\ndata: ${JSON.stringify({ error, event_type: 'error' })}\n\n`
-  },
-}
-
-/** Rejects a request with 400 `invalid_request`, unless another status is given. */
-export function refuseInteraction(message: string, status = 400): never {
-  throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(status, message))
-}
-
-/** Rejects a call without a key. Any key is accepted. */
-function checkInteractionKey(call: SandboxCall): void {
-  if (credentialOf(call) === '') throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(403))
-}
-
-function interactionError(status: number, code: string, message: string, retryAfterSeconds?: number): SandboxReply {
-  // The error contains no details about the wait, unlike those of the older API.
-  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
-  return jsonReply(status, [...GEMINI_HEADERS, ...wait], { error: { message, code } })
+  ...OWN_ERRORS,
+  status: (status, ...others) =>
+    status === 401 || status === 403
+      ? listed(GEMINI_ERRORS.status(status, ...others))
+      : OWN_ERRORS.status(status, ...others),
 }
 
 function listed(reply: SandboxReply): SandboxReply {
   return { ...reply, pieces: [`[${reply.pieces.join('')}\n]\n`] }
 }
 
-type Json = Readonly<Record<string, unknown>>
+const refuse: Refuse = refusals(GEMINI_INTERACTIONS_ERRORS)
 
 const OLD_REVISION = '2026-05-07'
 const OLD_LAYOUT =
@@ -83,98 +64,87 @@ const OLD_LAYOUT =
 /** Checks one request. Source: Google's reference of the Interactions API, and its guide to image generation. */
 function checkInteraction(call: SandboxCall): void {
   const request = asObject(call.body)
-  if (call.headers['api-revision'] === OLD_REVISION) refuseInteraction(OLD_LAYOUT)
-  for (const name of ['outputs', 'response_mime_type']) if (isGiven(request[name])) refuseInteraction(OLD_LAYOUT)
-  if (isGiven(request['agent'])) refuseInteraction("Only one of 'model' and 'agent' may be set.")
+  if (call.headers['api-revision'] === OLD_REVISION) refuse(OLD_LAYOUT)
+  for (const name of ['outputs', 'response_mime_type']) if (isGiven(request[name])) refuse(OLD_LAYOUT)
+  if (isGiven(request['agent'])) refuse("Only one of 'model' and 'agent' may be set.")
   const model = asText(request['model'])
-  if (!/^(?:gemini|nano-banana)-/.test(model))
-    refuseInteraction(`Model '${model}' is not found or does not support interactions.`)
+  if (!/^(?:gemini|nano-banana)-/.test(model)) refuse(`Model '${model}' is not found or does not support interactions.`)
   checkInput(request['input'], model)
-  if (isGiven(request['system_instruction']) && typeof request['system_instruction'] !== 'string') {
-    refuseInteraction("Invalid value at 'system_instruction': a string is expected.")
-  }
-  asFormats(request['response_format']).forEach((format) => {
-    checkFormat(format, model)
-  })
+  if (isGiven(request['system_instruction']) && typeof request['system_instruction'] !== 'string')
+    refuse("Invalid value at 'system_instruction': a string is expected.")
+  for (const format of asFormats(request['response_format'])) checkFormat(format, model)
   checkConfig(asObject(request['generation_config']), model)
   checkHistory(request, call)
 }
 
 /** Returns the requested formats. The field may be one or a list. */
-function asFormats(value: unknown): readonly Json[] {
+function asFormats(value: unknown): readonly Fields[] {
   if (!isGiven(value)) return []
   return (Array.isArray(value) ? value : [value]).map(asObject)
 }
 
 /** Returns the blocks of the input. A string is one block. */
-function inputBlocks(input: unknown): readonly Json[] {
+function inputBlocks(input: unknown): readonly Fields[] {
   return typeof input === 'string' ? [{ type: 'text', text: input }] : asList(input).map(asObject)
 }
 
 function checkInput(input: unknown, model: string): void {
   const blocks = inputBlocks(input)
-  if (blocks.length === 0 || input === '') refuseInteraction("The 'input' field is required.")
+  if (blocks.length === 0 || input === '') refuse("The 'input' field is required.")
   const { maxReferences } = geminiImageModel(model)
   let pictures = 0
   blocks.forEach((block, index) => {
     const place = `input[${index}]`
     if (block['type'] === 'text') {
-      if (typeof block['text'] !== 'string') refuseInteraction(`Invalid value at '${place}.text'.`)
+      if (typeof block['text'] !== 'string') refuse(`Invalid value at '${place}.text'.`)
     } else if (block['type'] === 'image') {
       pictures += 1
       checkPicture(block, place)
     } else if (block['type'] === 'user_input') checkInput(block['content'], model)
-    else refuseInteraction(`Invalid value at '${place}.type': ${JSON.stringify(block['type'])}`)
+    else refuse(`Invalid value at '${place}.type': ${JSON.stringify(block['type'])}`)
   })
-  if (pictures > maxReferences) refuseInteraction(`At most ${maxReferences} images are supported by this model.`)
+  if (pictures > maxReferences) refuse(`At most ${maxReferences} images are supported by this model.`)
 }
 
-function checkPicture(block: Json, place: string): void {
+function checkPicture(block: Fields, place: string): void {
   const data = block['data']
-  if (!isGiven(data) && !isGiven(block['uri'])) refuseInteraction(`One of 'data' and 'uri' is required at '${place}'.`)
-  if (isGiven(data) && !/^[A-Za-z0-9+/_-]+={0,2}$/.test(asText(data).slice(0, 4096))) {
-    refuseInteraction(`Invalid value at '${place}.data': Base64 decoding failed.`)
-  }
-  if (isGiven(data) && !asText(block['mime_type']).startsWith('image/')) {
-    refuseInteraction(`Invalid value at '${place}.mime_type': ${JSON.stringify(block['mime_type'])}`)
-  }
+  if (!isGiven(data) && !isGiven(block['uri'])) refuse(`One of 'data' and 'uri' is required at '${place}'.`)
+  if (isGiven(data) && !/^[A-Za-z0-9+/_-]+={0,2}$/.test(asText(data).slice(0, 4096)))
+    refuse(`Invalid value at '${place}.data': Base64 decoding failed.`)
+  if (isGiven(data) && !asText(block['mime_type']).startsWith('image/'))
+    refuse(`Invalid value at '${place}.mime_type': ${JSON.stringify(block['mime_type'])}`)
 }
 
-function checkFormat(format: Json, model: string): void {
+function checkFormat(format: Fields, model: string): void {
   if (format['type'] === 'text') return
   const { sizes, ratios } = geminiImageModel(model)
   const wrong = (value: unknown, name: string): string =>
     `Invalid value at 'response_format.${name}': ${JSON.stringify(value)}`
-  if (format['type'] !== 'image') refuseInteraction(wrong(format['type'], 'type'))
-  const rules: readonly FieldRule[] = [
-    rule('mime_type', oneOf('image/jpeg', 'image/png'), (value) => wrong(value, 'mime_type')),
-    rule('image_size', oneOf(...sizes.keys()), (value) => wrong(value, 'image_size')),
-    rule('aspect_ratio', oneOf(...ratios), (value) => wrong(value, 'aspect_ratio')),
-  ]
-  checkFields(format, rules, (text) => refuseInteraction(text))
+  if (format['type'] !== 'image') refuse(wrong(format['type'], 'type'))
+  const accepted = { mime_type: ['image/jpeg', 'image/png'], image_size: Object.keys(sizes), aspect_ratio: ratios }
+  const rules = Object.entries(accepted).map(([name, values]) =>
+    rule(name, oneOf(...values), (value) => wrong(value, name)),
+  )
+  checkFields(format, rules, (text) => refuse(text))
 }
 
-function checkConfig(config: Json, model: string): void {
+function checkConfig(config: Fields, model: string): void {
   const at = "Invalid value at 'generation_config"
-  const rules: readonly FieldRule[] = [
-    rule(
-      'thinking_level',
-      oneOf(...geminiImageModel(model).thinkingLevels),
-      (level) => `${at}.thinking_level': ${JSON.stringify(level)}`,
-    ),
+  const levels = oneOf(...geminiImageModel(model).thinkingLevels)
+  const rules = [
+    rule('thinking_level', levels, (level) => `${at}.thinking_level': ${JSON.stringify(level)}`),
     rule('temperature', inRange(0, 2), `${at}.temperature': must be in the range [0.0, 2.0].`),
   ]
-  checkFields(config, rules, (text) => refuseInteraction(text))
+  checkFields(config, rules, (text) => refuse(text))
 }
 
-function checkHistory(request: Json, call: SandboxCall): void {
+function checkHistory(request: Fields, call: SandboxCall): void {
   const isStored = request['store'] !== false
-  if (request['background'] === true) refuseInteraction('Background execution is not supported by this model.')
+  if (request['background'] === true) refuse('Background execution is not supported by this model.')
   if (!isGiven(request['previous_interaction_id'])) return
-  if (!isStored) refuseInteraction("'previous_interaction_id' cannot be used when 'store' is false.")
-  if (!isOwnInteraction(asText(request['previous_interaction_id']), credentialOf(call))) {
-    refuseInteraction('previous_interaction_id not found', 404)
-  }
+  if (!isStored) refuse("'previous_interaction_id' cannot be used when 'store' is false.")
+  if (!isOwnInteraction(asText(request['previous_interaction_id']), credentialOf(call)))
+    refuse('previous_interaction_id not found', 404)
 }
 
 const CALL_BYTES = 12
@@ -191,7 +161,7 @@ function interactionId(credential: string, callId: string): string {
 }
 
 /** Whether this interaction was created and stored with this credential. */
-export function isOwnInteraction(id: string, credential: string): boolean {
+function isOwnInteraction(id: string, credential: string): boolean {
   if (!id.startsWith('v1_')) return false
   const bytes = Buffer.from(id.slice('v1_'.length), 'base64url')
   if (bytes.length !== CALL_BYTES + PROOF_BYTES) return false
@@ -206,45 +176,44 @@ function proofOf(credential: string, call: Uint8Array): Buffer {
  * Gemini: `POST /v1beta/interactions` for images, whole or streamed. Interactions can be continued with the key that created them,
  * unless `store` was false.
  */
-export const GEMINI_INTERACTIONS: SandboxOperation = {
+export const GEMINI_INTERACTIONS = vendorOperations({
   vendor: 'gemini',
-  operation: 'images',
   errors: GEMINI_INTERACTIONS_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && /^\/v1(?:beta)?\/interactions$/.test(path),
-  promptText,
-  answer(call, context) {
-    checkInteractionKey(call)
+  headers: GEMINI_HEADERS,
+  access(call) {
+    if (credentialOf(call) === '') refuse('The caller does not have permission', 403)
+  },
+})({
+  operation: 'images',
+  post: /^\/v1(?:beta)?\/interactions$/,
+  prompt: promptText,
+  answer(call, context, request) {
     checkInteraction(call)
     const answer = interactionAnswer(call, context)
-    return asObject(call.body)['stream'] === true ? streamed(answer) : whole(answer)
+    const { steps, model } = answer
+    if (request['stream'] !== true)
+      return jsonReply(200, GEMINI_HEADERS, {
+        id: answer.id,
+        ...lastMembers(answer),
+        steps: steps.length === 0 ? undefined : steps,
+      })
+    // Streams have an empty id if JSON responses have none.
+    const id = answer.id ?? ''
+    const status = 'in_progress'
+    const pieces = [
+      event('interaction.created', { interaction: { id, status, object: 'interaction', model } }),
+      event('interaction.status_update', { interaction_id: id, status }),
+      ...steps.flatMap(stepEvents),
+      event('interaction.completed', { interaction: { id, ...lastMembers(answer) } }),
+      'data: [DONE]\n\n',
+    ]
+    const filler = event('step.delta', { index: 0, delta: { type: 'text', text: ' more' } })
+    return streamReply(GEMINI_HEADERS, pieces, filler)
   },
-}
-
-function whole(answer: InteractionAnswer): SandboxReply {
-  const { id, steps } = answer
-  return jsonReply(200, GEMINI_HEADERS, {
-    ...(id === undefined ? {} : { id }),
-    ...lastMembers(answer),
-    ...(steps.length === 0 ? {} : { steps }),
-  })
-}
-
-function streamed(answer: InteractionAnswer): SandboxReply {
-  // Streams have an empty id if JSON responses have none.
-  const id = answer.id ?? ''
-  const begun = { id, status: 'in_progress', object: 'interaction', model: answer.model }
-  const pieces = [
-    event('interaction.created', { interaction: begun }),
-    event('interaction.status_update', { interaction_id: id, status: 'in_progress' }),
-    ...answer.steps.flatMap(stepEvents),
-    event('interaction.completed', { interaction: { id, ...lastMembers(answer) } }),
-    'data: [DONE]\n\n',
-  ]
-  return streamReply(GEMINI_HEADERS, pieces, event('step.delta', { index: 0, delta: { type: 'text', text: ' more' } }))
-}
+})
 
 /** Returns the members at the end of both forms of the answer. */
-function lastMembers({ model, status, created, errors, usage }: InteractionAnswer): Json {
+function lastMembers({ model, status, created, errors, usage }: InteractionAnswer): Fields {
   return {
     object: 'interaction',
     model,
@@ -252,14 +221,14 @@ function lastMembers({ model, status, created, errors, usage }: InteractionAnswe
     created,
     updated: created,
     service_tier: 'standard',
-    ...(errors.length === 0 ? {} : { errors }),
-    ...(usage === undefined ? {} : { usage }),
+    errors,
+    usage,
   }
 }
 
-function stepEvents(step: Json, index: number): string[] {
+function stepEvents(step: Fields, index: number): string[] {
   const { content, signature, type } = step
-  const deltas = Array.isArray(content) ? (content as Json[]) : [{ type: 'thought_signature', signature }]
+  const deltas = Array.isArray(content) ? (content as Fields[]) : [{ type: 'thought_signature', signature }]
   return [
     event('step.start', { index, step: { type } }),
     ...deltas.map((delta) => event('step.delta', { index, delta })),
@@ -267,27 +236,17 @@ function stepEvents(step: Json, index: number): string[] {
   ]
 }
 
-function event(type: string, payload: Json): string {
-  return `event: ${type}\ndata: ${JSON.stringify({ ...payload, event_type: type })}\n\n`
-}
-
-/** An interaction with its output steps. `steps` and `usage` are absent if the vendor omits them. */
-export interface InteractionAnswer {
-  /** Absent if nothing is stored. */
-  readonly id: string | undefined
-  readonly model: string
-  readonly status: 'completed' | 'failed'
-  readonly created: string
-  readonly errors: readonly Json[]
-  readonly steps: readonly Json[]
-  readonly usage: Json | undefined
+function event(type: string, payload: Fields): string {
+  return eventText({ ...payload, event_type: type }, type)
 }
 
 const THOUGHT_TOKENS = 24
 const CAPTION = 'Here is your picture.'
 
-/** Answers a request that passed the checks, deterministically. */
-export function interactionAnswer(call: SandboxCall, context: AnswerContext): InteractionAnswer {
+type InteractionAnswer = ReturnType<typeof interactionAnswer>
+
+/** Answers a request that passed the checks. Members that the vendor omits are undefined. */
+function interactionAnswer(call: SandboxCall, context: AnswerContext) {
   const request = asObject(call.body)
   const model = asText(request['model'])
   const created = `${new Date(context.nowMs).toISOString().slice(0, 19)}Z`
@@ -295,7 +254,8 @@ export function interactionAnswer(call: SandboxCall, context: AnswerContext): In
   const input = inputTokens(request, model)
   if (context.blocked) {
     const errors = [{ code: 'content_blocked', message: 'The picture was blocked by the safety filter.' }]
-    return { id, model, status: 'failed', created, errors, steps: [], usage: context.usage(usageOf(input, 0, 0, 0)) }
+    const usage = context.usage(usageOf(input, 0, 0, 0))
+    return { id, model, status: 'failed', created, errors, steps: [], usage }
   }
   const formats = asFormats(request['response_format'])
   const format = formats.find(({ type }) => type === 'image')
@@ -310,7 +270,7 @@ export function interactionAnswer(call: SandboxCall, context: AnswerContext): In
   const level = asObject(request['generation_config'])['thinking_level']
   const thinks = isGiven(level) || geminiImageModel(model).alwaysThinks
   const image = { type: 'image', mime_type: picture.mimeType, data: picture.base64 }
-  const steps = [
+  const steps: Fields[] = [
     ...(thinks ? [{ type: 'thought', signature: thoughtSignature(context.id) }] : []),
     // Text and image are in separate steps.
     ...(hasText ? [{ type: 'model_output', content: [{ type: 'text', text: CAPTION }] }] : []),
@@ -318,12 +278,12 @@ export function interactionAnswer(call: SandboxCall, context: AnswerContext): In
   ]
   const text = hasText ? countTokens([CAPTION]) : 0
   const usage = context.usage(usageOf(input, picture.tokens, text, thinks ? THOUGHT_TOKENS : 0))
-  return { id, model, status: 'completed', created, errors: [], steps, usage }
+  return { id, model, status: 'completed', created, errors: undefined, steps, usage }
 }
 
 /** Returns the text of the input. */
-export function promptText(body: unknown): string {
-  return inputBlocks(asObject(body)['input'])
+function promptText({ input }: Fields): string {
+  return inputBlocks(input)
     .flatMap(({ type, text }) => (type === 'text' ? [asText(text)] : []))
     .join('\n')
 }
@@ -332,12 +292,7 @@ function givenText(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-interface InputTokens {
-  readonly text: number
-  readonly image: number
-}
-
-function inputTokens(request: Json, model: string): InputTokens {
+function inputTokens(request: Fields, model: string): { readonly text: number; readonly image: number } {
   const pictures = inputBlocks(request['input']).filter(({ type }) => type === 'image').length
   return {
     text: countTokens([promptText(request), asText(request['system_instruction'])]),
@@ -346,12 +301,17 @@ function inputTokens(request: Json, model: string): InputTokens {
 }
 
 /** The output excludes thoughts, and its text is not itemised. */
-function usageOf(input: InputTokens, imageTokens: number, textTokens: number, thoughtTokens: number): Json {
+function usageOf(
+  input: ReturnType<typeof inputTokens>,
+  imageTokens: number,
+  textTokens: number,
+  thoughtTokens: number,
+): Fields {
   const totalInput = input.text + input.image
   return {
     total_tokens: totalInput + imageTokens + textTokens + thoughtTokens,
     total_input_tokens: totalInput,
-    input_tokens_by_modality: modalities({ text: input.text, image: input.image }),
+    input_tokens_by_modality: modalities(input),
     total_output_tokens: imageTokens + textTokens,
     output_tokens_by_modality: modalities({ image: imageTokens }),
     total_thought_tokens: thoughtTokens,
@@ -360,7 +320,7 @@ function usageOf(input: InputTokens, imageTokens: number, textTokens: number, th
   }
 }
 
-function modalities(tokens: Readonly<Record<string, number>>): Json[] {
+function modalities(tokens: Readonly<Record<string, number>>): Fields[] {
   return Object.entries(tokens)
     .filter(([, count]) => count > 0)
     .map(([modality, count]) => ({ modality, tokens: count }))

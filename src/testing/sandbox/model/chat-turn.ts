@@ -37,7 +37,7 @@ export interface ChatPrompt {
 }
 
 /** A call of a function. */
-export interface TurnToolCall {
+interface TurnToolCall {
   readonly name: string
   readonly arguments: Readonly<Record<string, unknown>>
 }
@@ -67,18 +67,14 @@ export interface ChatTurn {
 // The rest of a long prompt is not echoed, so that megabytes of prompt do not become a million events.
 const MAX_ECHOED_WORDS = 1000
 
-/** Settings that decide an answer in addition to its prompt. */
-export interface TurnContext {
-  /** Whether the content filter blocks the answer. */
-  readonly blocked: boolean
-  readonly script?: ScriptedTurn | undefined
-}
-
 /**
  * Answers a prompt with the script of a test, or else deterministically: echoes the last user text, calls the functions it names
  * (`call <name>`), quotes their results, or writes JSON that fits the schema. One word counts as one token.
  */
-export function chatTurn(prompt: ChatPrompt, { blocked, script = {} }: TurnContext): ChatTurn {
+export function chatTurn(
+  prompt: ChatPrompt,
+  { blocked, script = {} }: { readonly blocked: boolean; readonly script?: ScriptedTurn | undefined },
+): ChatTurn {
   const answer = blocked
     ? turn(prompt, { ending: 'blocked' })
     : hasContent(script)
@@ -174,9 +170,8 @@ function cutAtStop(text: string, stop: readonly string[]): { text: string; stopS
 function toolCallsFor(prompt: ChatPrompt, said: string): TurnToolCall[] {
   const { toolChoice, tools } = prompt
   if (toolChoice === 'none') return []
-  if (typeof toolChoice === 'object') {
+  if (typeof toolChoice === 'object')
     return tools.filter((tool) => tool.name === toolChoice.name).map((tool) => callOf(tool))
-  }
   const mentioned = mentionedTools(tools, said)
   const wanted = mentioned.length === 0 && toolChoice === 'required' ? tools.slice(0, 1) : mentioned
   return (prompt.parallelToolCalls ? wanted : wanted.slice(0, 1)).map((tool) => callOf(tool))

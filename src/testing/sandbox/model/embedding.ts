@@ -24,7 +24,7 @@ export function unitVector(
 }
 
 /** The vector as base64 of little-endian 32-bit floats. */
-export function vectorToBase64(vector: readonly number[]): string {
+function vectorToBase64(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4)
   vector.forEach((value, position) => {
     bytes.writeFloatLE(value, position * 4)
@@ -58,31 +58,29 @@ export function inputPromptText(body: { readonly input?: unknown }): string {
   return (inputTexts(body.input) ?? []).map(asText).join('\n')
 }
 
-/** How the vectors of an answer look. */
-export interface VectorFormat {
-  readonly dimensions: number
-  readonly nativeDimensions: number
-  readonly base64: boolean
+/** Returns the texts of an `input` field of one string or a list of strings, or `undefined` for any other value. */
+export function inputWords(input: unknown): string[] | undefined {
+  const texts = typeof input === 'string' ? [input] : input
+  return Array.isArray(texts) && texts.every((text) => typeof text === 'string') ? texts : undefined
 }
 
-/** The `data` list of an answer. */
-export function embeddingData(texts: readonly string[], format: VectorFormat): Record<string, unknown>[] {
-  return texts.map((text, index) => {
-    const vector = unitVector(text, format.dimensions, format.nativeDimensions)
-    return { object: 'embedding', index, embedding: format.base64 ? vectorToBase64(vector) : vector }
+/** Returns an answer in OpenAI's layout. `report` writes the usage for a number of tokens. */
+export function embeddingAnswer(
+  texts: readonly string[],
+  facts: { model: string; dimensions: number; nativeDimensions: number; isBase64?: boolean },
+  report: (tokens: number) => object | undefined,
+): object {
+  const { model, dimensions, nativeDimensions, isBase64 = false } = facts
+  const data = texts.map((text, index) => {
+    const vector = unitVector(text, dimensions, nativeDimensions)
+    return { object: 'embedding', index, embedding: isBase64 ? vectorToBase64(vector) : vector }
   })
+  return { object: 'list', data, model, usage: report(embeddingTokens(texts)) }
 }
 
 /** Tokens of all texts: each is counted on its own. */
 export function embeddingTokens(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + countTokens([text]), 0)
-}
-
-/** One document of an answer. */
-export interface Ranked {
-  readonly index: number
-  readonly relevance_score: number
-  readonly document?: { readonly text: string }
 }
 
 /** Returns the texts to rank, or `undefined` unless they are a list of non-empty strings. */
@@ -102,13 +100,13 @@ export function rankingPromptText({ query, documents }: Fields): string {
  * Ranks the documents by the share of the query's words that they contain. Equal scores keep their order. Scores are from 0 to 1.
  * @param most Maximum number of results, or `undefined` for all.
  */
-export function ranking(query: string, texts: readonly string[], most: unknown, showsDocuments: boolean): Ranked[] {
+export function ranking(query: string, texts: readonly string[], most: unknown, showsDocuments: boolean) {
   const words = wordsOf(query)
-  const scored = texts.map((text, index): Ranked => {
+  const scored = texts.map((text, index) => {
     const held = new Set(wordsOf(text))
     const share = words.filter((word) => held.has(word)).length / Math.max(1, words.length)
     const relevance_score = Math.round((0.01 + 0.98 * share) * 10_000) / 10_000
-    return showsDocuments ? { index, relevance_score, document: { text } } : { index, relevance_score }
+    return { index, relevance_score, document: showsDocuments ? { text } : undefined }
   })
   scored.sort((one, other) => other.relevance_score - one.relevance_score)
   return scored.slice(0, asNumber(most) ?? texts.length)
@@ -123,20 +121,13 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/\p{L}+/gu) ?? []
 }
 
-/** Transcript of a recording by the stand-ins. */
-export interface HeardRecording {
-  readonly text: string
-  readonly seconds: number
-  /** Segments of the text with their times, up to five seconds each. */
-  readonly segments: readonly { readonly start: number; readonly end: number; readonly text: string }[]
-  /** Tokens of the text, one per word. */
-  readonly tokens: number
-}
-
 const SEGMENT_SECONDS = 5
 
-/** Transcribes a recording: its length, or the text of a script. Returns `undefined` for an invalid recording. */
-export function heardRecording(file: Buffer, script: ScriptedTurn | undefined): HeardRecording | undefined {
+/**
+ * Transcribes a recording: its length, or the text of a script, in segments of up to five seconds, and one token per word. Returns
+ * `undefined` for an invalid recording.
+ */
+export function transcribeFixture(file: Buffer, script: ScriptedTurn | undefined) {
   const header = audioHeader(new ChunkedBytes([file]))
   if (header === undefined) return undefined
   const seconds = header.seconds ?? 1

@@ -19,6 +19,11 @@ export function formParts({ headers, bytes }: Pick<IncomingCall, 'headers' | 'by
   return boundary === undefined ? undefined : partsOf(Buffer.from(bytes), boundary)
 }
 
+/** Returns the text of a field, or an empty string. */
+export function formText(parts: readonly FormPart[] | undefined, name: string): string {
+  return parts?.find((part) => part.name === name)?.bytes.toString('utf8') ?? ''
+}
+
 function partsOf(body: Buffer, boundary: string): FormPart[] {
   const opening = Buffer.from(`--${boundary}`)
   const separator = Buffer.concat([BREAK, opening])

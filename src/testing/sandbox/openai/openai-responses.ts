@@ -1,109 +1,64 @@
 import { createHash } from 'node:crypto'
-import { type Preset, presets } from '../../../vendors/presets/presets.ts'
 import { type ChatPrompt, type ChatTurn, chatTurn, words } from '../model/chat-turn.ts'
 import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
 import {
   type AnswerContext,
-  checkApiKey,
-  checkBearer,
   credentialOf,
+  eventText,
   jsonReply,
-  RefusedCall,
   type SandboxCall,
-  type SandboxOperation,
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { checkParameters } from './openai-chat.ts'
 import {
   answerModel,
   checkEffort,
+  checkParameters,
   isResponsesOnly,
-  OPENAI_ERRORS,
   OPENAI_HEADERS,
-  openaiInvalid,
-} from './openai-models.ts'
+  openaiOperation,
+  refuseOpenai,
+  refuseParameter,
+} from './openai.ts'
 
 /**
  * OpenAI: `POST /v1/responses`, whole and streamed, with messages, functions, custom tools, encrypted reasoning and searches,
  * including tools of namespaces and of items (OpenAI API reference, "Create a model response"). A tool of a namespace is called
  * where the text names `namespace__tool`. It stores nothing: the continuation of an answer knows only the new items.
  */
-export const OPENAI_RESPONSES: SandboxOperation = {
-  vendor: 'openai',
+export const OPENAI_RESPONSES = openaiOperation({
   operation: 'responses',
-  errors: OPENAI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && path === '/v1/responses',
-  promptText: (body) => readPrompt(asObject(body)).lastUserText,
-  answer(call, context) {
-    checkBearer(call, OPENAI_ERRORS)
-    return answerResponses(call, context)
+  post: '/v1/responses',
+  prompt: responsesPromptText,
+  answer: answerResponses,
+})
+
+/** OpenAI: `POST /v1/responses/input_tokens`. */
+export const OPENAI_INPUT_TOKENS = openaiOperation({
+  operation: 'count-tokens',
+  post: '/v1/responses/input_tokens',
+  prompt: responsesPromptText,
+  json(_call, context, request) {
+    const { prompt } = chatTurn(readPrompt(request), context).usage
+    return { object: 'response.input_tokens', input_tokens: prompt }
   },
+})
+
+/** Returns the text of the user's last message. */
+export function responsesPromptText(request: Fields): string {
+  return readPrompt(request).lastUserText
 }
 
-/** Azure OpenAI: `/responses` at a resource, by the v1 path and dated ones (Azure OpenAI, "Use the Responses API"). */
-export const AZURE_OPENAI_RESPONSES: SandboxOperation = {
-  ...OPENAI_RESPONSES,
-  vendor: 'azure',
-  matches: ({ method, path }) => method === 'POST' && /^\/openai(?:\/v1)?\/responses$/.test(path),
-  answer(call, context) {
-    checkApiKey(call, OPENAI_ERRORS)
-    return answerResponses(call, context)
-  },
-}
-
-const PRESET_PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/responses$/
-
-/** Servers of `signalbox/presets` with Responses: `POST /presets/ID/v1/responses`. Servers that store no answers reject storing. */
-export const PRESET_RESPONSES: SandboxOperation = {
-  ...OPENAI_RESPONSES,
-  vendor: 'presets',
-  matches: ({ method, path }) => method === 'POST' && servingPreset(path) !== undefined,
-  answer(call, context) {
-    const { needsKey, responses } = servingPreset(call.path)!
-    if (needsKey) checkBearer(call, OPENAI_ERRORS)
-    const request = asObject(call.body)
-    const kept = ['store', 'previous_response_id'].find(
-      (field) => request[field] !== undefined && request[field] !== false,
-    )
-    if (responses?.keepsAnswers !== true && kept !== undefined)
-      throw new RefusedCall(openaiInvalid(`${kept} is not supported: no state is kept.`, kept))
-    const dropped = Object.entries(responses?.fields ?? {}).find(([field]) => request[field] !== undefined)?.[0]
-    if (dropped !== undefined) throw new RefusedCall(openaiInvalid(`${dropped} is not supported`, dropped))
-    return answerResponses(call, context)
-  },
-}
-
-function servingPreset(path: string): Preset | undefined {
-  const preset = Object.values<Preset>(presets).find(({ id }) => id === PRESET_PATH.exec(path)?.[1])
-  return preset?.serves.includes('responses') === true ? preset : undefined
-}
-
-function answerResponses(call: SandboxCall, context: AnswerContext): SandboxReply {
-  const request = asObject(call.body)
-  if (asText(request['model']) === '')
-    throw new RefusedCall(openaiInvalid("Missing required parameter: 'model'.", 'model'))
+/** Answers a request at any vendor that has the API. */
+export function answerResponses(call: SandboxCall, context: AnswerContext, request: Fields): SandboxReply {
+  if (asText(request['model']) === '') refuseOpenai("Missing required parameter: 'model'.", 'model')
   const bound = asNumber(request['max_output_tokens'])
   if (bound !== undefined && bound < 16) {
     const message = "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16."
-    throw new RefusedCall(openaiInvalid(message, 'max_output_tokens', 'integer_below_min_value'))
+    refuseOpenai(message, 'max_output_tokens', 'integer_below_min_value')
   }
   checkResponsesRequest(call)
   return answer(request, chatTurn(readPrompt(request), context), { ...context, apiKey: credentialOf(call) })
-}
-
-/** OpenAI: `POST /v1/responses/input_tokens`. */
-export const OPENAI_INPUT_TOKENS: SandboxOperation = {
-  vendor: 'openai',
-  operation: 'count-tokens',
-  errors: OPENAI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && path === '/v1/responses/input_tokens',
-  promptText: (body) => readPrompt(asObject(body)).lastUserText,
-  answer(call, context) {
-    checkBearer(call, OPENAI_ERRORS)
-    const { prompt } = chatTurn(readPrompt(asObject(call.body)), context).usage
-    return jsonReply(200, OPENAI_HEADERS, { object: 'response.input_tokens', input_tokens: prompt })
-  },
 }
 
 /** Types of items with a model's calls, and of the results that answer them. */
@@ -204,15 +159,15 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext & { read
   })
   const whole = response(status, items, usage ?? null)
   if (request['stream'] !== true) return jsonReply(200, OPENAI_HEADERS, whole)
-  const log = eventLog()
-  log.write('response.created', { response: response('in_progress', [], null) })
-  log.write('response.in_progress', { response: response('in_progress', [], null) })
-  items.forEach((item, index) => {
-    writeItem(item, index, turn.words, log)
-  })
+  const log = new EventLog()
+  for (const type of ['created', 'in_progress'])
+    log.write(`response.${type}`, { response: response('in_progress', [], null) })
+  for (const [index, item] of items.entries()) writeItem(item, index, turn.words, log)
   log.write(`response.${status}`, { response: whole })
-  const filler = { item_id: `msg_${context.id}`, output_index: 0, content_index: 0, delta: ' more', logprobs: [] }
-  return streamReply(OPENAI_HEADERS, log.events, frame('response.output_text.delta', { sequence_number: 4, ...filler }))
+  const type = 'response.output_text.delta'
+  const place = { item_id: `msg_${context.id}`, output_index: 0, content_index: 0 }
+  const filler = eventText({ type, sequence_number: 4, ...place, delta: ' more', logprobs: [] }, type)
+  return streamReply(OPENAI_HEADERS, log.events, filler)
 }
 
 /** Tokens of low-quality images, in addition to those of the model that calls the tool. */
@@ -232,7 +187,7 @@ function incompleteReason({ ending }: ChatTurn): string | undefined {
 }
 
 /** An item of an answer. */
-export type OutputItem = Fields & { readonly id: string }
+type OutputItem = Fields & { readonly id: string }
 
 /** A tool that the caller runs. */
 interface OfferedTool {
@@ -245,7 +200,7 @@ interface OfferedTool {
 }
 
 /** Facts that the items of an answer depend on in addition to its turn. */
-export interface ItemFacts {
+interface ItemFacts {
   readonly request: Fields
   /** Id of the answer. Ids of its items are derived from it. */
   readonly id: string
@@ -263,45 +218,23 @@ function outputItems(turn: ChatTurn, facts: ItemFacts): OutputItem[] {
   if (draws(request))
     return [...reasoning, { id: `ig_${id}`, type: 'image_generation_call', status: 'completed', result: PIXEL }]
   const text = turn.words.join('')
-  const searched = searches(request)
-  const search = {
-    id: `ws_${id}`,
-    type: 'web_search_call',
-    status: 'completed',
-    action: { type: 'search', query: text },
-  }
-  const annotations = searched
-    ? [
-        {
-          type: 'url_citation',
-          start_index: 0,
-          end_index: text.length,
-          url: 'https://source.example/1',
-          title: 'Source',
-        },
-      ]
-    : []
+  const action = { type: 'search', query: text }
+  const searched = searches(request) ? [{ id: `ws_${id}`, type: 'web_search_call', status: 'completed', action }] : []
+  const source = { start_index: 0, end_index: text.length, url: 'https://source.example/1', title: 'Source' }
+  const annotations = searched.map(() => ({ type: 'url_citation', ...source }))
   const content = [{ type: 'output_text', text, annotations, logprobs: logprobsOf(turn.words, request) }]
   const message = { id: `msg_${id}`, type: 'message', role: 'assistant', status, content }
-  return [...reasoning, ...(searched ? [search] : []), message, ...calls]
+  return [...reasoning, ...searched, message, ...calls]
 }
 
 function callItems({ toolCalls }: ChatTurn, { id, tools }: ItemFacts): OutputItem[] {
   return toolCalls.map((call, index) => {
-    const { kind, name, namespace } = tools.find(({ key }) => key === call.name) ?? {
-      kind: 'function',
-      name: call.name,
-    }
+    const { kind, name, namespace }: Partial<OfferedTool> = tools.find(({ key }) => key === call.name) ?? call
     const common = { call_id: `call_${id}${index}`, name, ...(namespace === undefined ? {} : { namespace }) }
-    return kind === 'custom'
-      ? { id: `ctc_${id}${index}`, type: 'custom_tool_call', ...common, input: asText(call.arguments['input']) }
-      : {
-          id: `fc_${id}${index}`,
-          type: 'function_call',
-          ...common,
-          arguments: JSON.stringify(call.arguments),
-          status: 'completed',
-        }
+    if (kind === 'custom')
+      return { id: `ctc_${id}${index}`, type: 'custom_tool_call', ...common, input: asText(call.arguments['input']) }
+    const written = { arguments: JSON.stringify(call.arguments), status: 'completed' }
+    return { id: `fc_${id}${index}`, type: 'function_call', ...common, ...written }
   })
 }
 
@@ -334,21 +267,12 @@ function logprobsOf(tokens: readonly string[], request: Fields): object[] {
 }
 
 /** The events of a stream, numbered from 0. */
-export interface EventLog {
-  readonly events: string[]
-  write(type: string, members: Fields): void
-}
+class EventLog {
+  readonly events: string[] = []
 
-function eventLog(): EventLog {
-  const events: string[] = []
-  return {
-    events,
-    write: (type, members) => void events.push(frame(type, { sequence_number: events.length, ...members })),
+  write(type: string, members: Fields): void {
+    this.events.push(eventText({ type, sequence_number: this.events.length, ...members }, type))
   }
-}
-
-function frame(type: string, members: Fields): string {
-  return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
 }
 
 /** Writes the events of one item. */
@@ -356,9 +280,14 @@ function writeItem(item: OutputItem, outputIndex: number, pieces: readonly strin
   const place = { item_id: item.id, output_index: outputIndex }
   log.write('response.output_item.added', { output_index: outputIndex, item: begun(item) })
   const ofCall = CALL_TEXTS.get(item['type'])
-  if (ofCall !== undefined) writeCallText(item, ofCall, place, log)
-  else if (item['type'] === 'message') writeText(asObject(asList(item['content'])[0]), pieces, place, log)
-  else if (item['type'] === 'reasoning') writeSummary(asList(item['summary']).map(asObject), place, log)
+  if (ofCall !== undefined) {
+    const [member, events] = ofCall
+    const text = asText(item[member])
+    for (const delta of words(text)) log.write(`response.${events}.delta`, { ...place, delta })
+    log.write(`response.${events}.done`, { ...place, [member]: text })
+  }
+  if (item['type'] === 'message') writeText(asObject(asList(item['content'])[0]), pieces, place, log)
+  if (item['type'] === 'reasoning') writeSummary(asList(item['summary']).map(asObject), place, log)
   log.write('response.output_item.done', { output_index: outputIndex, item })
 }
 
@@ -372,20 +301,7 @@ function begun(item: OutputItem): Fields {
   const ofCall = CALL_TEXTS.get(item['type'])
   if (ofCall !== undefined) return { ...item, status: 'in_progress', [ofCall[0]]: '' }
   if (item['type'] === 'reasoning') return { ...item, summary: [], encrypted_content: null }
-  return item['type'] === 'message'
-    ? { ...item, status: 'in_progress', content: [] }
-    : { ...item, status: 'in_progress' }
-}
-
-function writeCallText(
-  item: OutputItem,
-  [member, events]: readonly [member: string, events: string],
-  place: Fields,
-  log: EventLog,
-): void {
-  const text = asText(item[member])
-  for (const delta of words(text)) log.write(`response.${events}.delta`, { ...place, delta })
-  log.write(`response.${events}.done`, { ...place, [member]: text })
+  return { ...item, status: 'in_progress', ...(item['type'] === 'message' ? { content: [] } : {}) }
 }
 
 function writeText(part: Fields, pieces: readonly string[], place: Fields, log: EventLog): void {
@@ -424,14 +340,10 @@ const FOLLOWERS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_c
 function checkResponsesRequest(call: SandboxCall): void {
   const request = asObject(call.body)
   const model = asText(request['model'])
-  for (const field of Object.keys(request)) {
-    if (!CHAT_FIELDS.has(field)) continue
-    throw new RefusedCall(openaiInvalid(`Unknown parameter: '${field}'.`, field, 'unknown_parameter'))
-  }
+  const unknown = Object.keys(request).find((field) => CHAT_FIELDS.has(field))
+  if (unknown !== undefined) refuseOpenai(`Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter')
   for (const field of ['temperature', 'top_p']) {
-    if (!isGiven(request[field]) || !isResponsesOnly(model)) continue
-    const message = `Unsupported parameter: '${field}' is not supported with this model.`
-    throw new RefusedCall(openaiInvalid(message, field, 'unsupported_parameter'))
+    if (isGiven(request[field]) && isResponsesOnly(model)) refuseParameter(field)
   }
   checkEffort(model, asText(asObject(request['reasoning'])['effort']), 'reasoning.effort')
   asList(request['tools']).forEach((tool, index) => {
@@ -440,7 +352,7 @@ function checkResponsesRequest(call: SandboxCall): void {
   const choice = asText(asObject(request['tool_choice'])['type'])
   if (choice === 'image_generation' && !asList(request['tools']).some((tool) => asObject(tool)['type'] === choice)) {
     const message = `Tool choice '${choice}' not found in 'tools' parameter.`
-    throw new RefusedCall(openaiInvalid(message, 'tool_choice'))
+    refuseOpenai(message, 'tool_choice')
   }
   const input = asList(request['input']).map(asObject)
   checkOutputs(request, input)
@@ -468,7 +380,7 @@ function checkOutputs(request: Fields, input: readonly Fields[]): void {
     if (type === 'function_call') called.add(asText(id))
     if (type !== 'function_call_output' || called.has(asText(id)) || item['id'] !== undefined) continue
     const message = `No tool call found for function call output with call_id ${asText(id)}.`
-    throw new RefusedCall(openaiInvalid(message, 'input'))
+    refuseOpenai(message, 'input')
   }
 }
 
@@ -477,23 +389,20 @@ function checkReasoning(input: readonly Fields[], apiKey: string, model: string)
     const { type, id, encrypted_content: content, summary } = item
     if (type !== 'reasoning') continue
     const param = `input[${index}].summary`
-    if (!isGiven(summary))
-      throw new RefusedCall(
-        openaiInvalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter'),
-      )
+    if (!isGiven(summary)) refuseOpenai(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
     if (!Array.isArray(summary)) {
       const message = `Invalid type for '${param}': expected an array of objects, but got ${typeof summary} instead.`
-      throw new RefusedCall(openaiInvalid(message, param, 'invalid_type'))
+      refuseOpenai(message, param, 'invalid_type')
     }
     if (typeof content !== 'string') continue
     const boundTo = isGiven(id) ? asText(id) : sealedId(content)
     if (content !== sealedReasoning(boundTo, apiKey, model)) {
       const message = `The encrypted content for item ${asText(id)} could not be verified.`
-      throw new RefusedCall(openaiInvalid(message, null, 'invalid_encrypted_content'))
+      refuseOpenai(message, null, 'invalid_encrypted_content')
     }
     const next = input.slice(index + 1).find((other) => other['type'] !== 'reasoning')
     if (next !== undefined && (FOLLOWERS.has(next['type']) || next['role'] === 'assistant')) continue
     const message = `Item '${asText(id)}' of type 'reasoning' was provided without its required following item.`
-    throw new RefusedCall(openaiInvalid(message, 'input'))
+    refuseOpenai(message, 'input')
   }
 }

@@ -1,59 +1,92 @@
 import { type Preset, presets } from '../../../vendors/presets/presets.ts'
 import { type ChatTurn, chatTurn } from '../model/chat-turn.ts'
 import { rankedTexts, ranking, rankingPromptText, rankingTokens } from '../model/embedding.ts'
-import { OPENAI_ERRORS, openaiInvalid } from '../openai/openai-models.ts'
-import { COMPATIBLE_DIALECT, chatAnswer, checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat.ts'
+import {
+  moderationInputs,
+  moderationPromptText,
+  moderationScores,
+  OPENAI_ERRORS,
+  OPENAI_HEADERS,
+  refuseInput,
+  refuseOpenai,
+} from '../openai/openai.ts'
+import { answerResponses, responsesPromptText } from '../openai/openai-responses.ts'
+import {
+  COMPATIBLE_DIALECT,
+  chatAnswer,
+  checkChatRequest,
+  dialectUsage,
+  readChatPrompt,
+  tokenLimit,
+} from '../openai-dialect/chat.ts'
 import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../request-fields.ts'
 import {
   type AnswerContext,
-  checkBearer,
+  bearerAccess,
+  eventText,
   jsonReply,
-  RefusedCall,
   type SandboxOperation,
   type SandboxReply,
   streamReply,
+  vendorOperations,
 } from '../sandbox-operation.ts'
 
-const CHAT_PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/chat\/completions$/
+const PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?(\/.+)$/
+const checkBearer = bearerAccess(OPENAI_ERRORS)
 
-/**
- * The servers of `signalbox/presets`: `POST /presets/ID/v1/chat/completions`. Their scripts decide how they answer, reject and
- * deviate.
- */
-export const PRESET_CHAT: SandboxOperation = {
+/** Returns the preset of a path, and the rest of the path. */
+function presetIn(path: string): [preset?: Preset, rest?: string] {
+  const [, id = '', rest = ''] = PATH.exec(path) ?? []
+  return Object.hasOwn(presets, id) ? [presets[id as keyof typeof presets], rest] : []
+}
+
+/** Returns a condition for the paths of servers with an endpoint. */
+function serves(endpoint: Preset['serves'][number]) {
+  return ({ path }: { readonly path: string }) => presetIn(path)[0]?.serves.includes(endpoint) === true
+}
+
+/** Returns a pattern for a path of any server of `signalbox/presets`: `/presets/ID`, the version of its API, and the rest. */
+function presetPath(rest: string): RegExp {
+  return new RegExp(`^/presets/([a-z0-9-]+)(?:/v\\d+)?${rest}$`)
+}
+
+const presetOperation = vendorOperations({
   vendor: 'presets',
-  operation: 'chat',
   errors: OPENAI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && Object.hasOwn(presets, CHAT_PATH.exec(path)?.[1] ?? ''),
-  promptText: (body) => readChatPrompt(body).lastUserText,
-  answer(call, context) {
-    const id = CHAT_PATH.exec(call.path)?.[1] as keyof typeof presets
+  access(call) {
+    if (presetIn(call.path)[0]?.needsKey === true) checkBearer(call)
+  },
+})
+
+/** `POST /presets/ID/v1/chat/completions`. The scripts below decide how each server answers, rejects and deviates. */
+const PRESET_CHAT = presetOperation({
+  operation: 'chat',
+  post: presetPath('/chat/completions'),
+  when: ({ path }) => presetIn(path)[0] !== undefined,
+  prompt: (request) => readChatPrompt(request).lastUserText,
+  answer(_call, context, request, [id = '']) {
     const script: PresetScript = PRESET_SCRIPTS[id] ?? {}
-    if (presets[id].needsKey) checkBearer(call, OPENAI_ERRORS)
-    checkChatRequest(call.body, openaiInvalid)
-    const request = asObject(call.body)
+    checkChatRequest(request, refuseOpenai)
     const refusal = script.refuses?.(request) ?? unlistedField(id, request)
-    if (refusal !== undefined) throw new RefusedCall(openaiInvalid(refusal, null))
+    if (refusal !== undefined) refuseOpenai(refusal, null)
     const effort = asText(request['reasoning_effort'])
-    const hasBudget = script.hasThinkingBudget === true
-    const reasoning = hasBudget ? request['enable_thinking'] !== false : effort !== '' && effort !== 'none'
-    const bounds = hasBudget
-      ? {
-          maxTokens: undefined,
-          answerTokens: asNumber(request['max_tokens']),
-          thinkingTokens: asNumber(request['thinking_budget']),
-        }
-      : { maxTokens: tokenLimit(request) }
-    const turn = chatTurn({ ...readChatPrompt(request), reasoning, ...bounds }, context)
+    const bounds =
+      script.hasThinkingBudget === true
+        ? {
+            reasoning: request['enable_thinking'] !== false,
+            maxTokens: undefined,
+            answerTokens: asNumber(request['max_tokens']),
+            thinkingTokens: asNumber(request['thinking_budget']),
+          }
+        : { reasoning: effort !== '' && effort !== 'none', maxTokens: tokenLimit(request) }
+    const turn = chatTurn({ ...readChatPrompt(request), ...bounds }, context)
     // All words of reasoning in one chunk, as servers write it that put it into a form of their own.
     const joined = { ...turn, reasoning: turn.reasoning.length === 0 ? [] : [turn.reasoning.join('')] }
-    const asked =
-      script.alwaysReportsUsage === true && request['stream'] === true
-        ? { ...request, stream_options: { include_usage: true } }
-        : request
+    const reportsAnyway = script.alwaysReportsUsage === true && request['stream'] === true
+    const asked = reportsAnyway ? { ...request, stream_options: { include_usage: true } } : request
     return edited(chatAnswer(asked, joined, context, COMPATIBLE_DIALECT, []), script)
   },
-}
+})
 
 /** The reply with each JSON text in it edited. */
 function edited(reply: SandboxReply, { edits }: PresetScript): SandboxReply {
@@ -69,12 +102,11 @@ function edited(reply: SandboxReply, { edits }: PresetScript): SandboxReply {
 }
 
 type Json = Record<string, unknown>
-type Request = Readonly<Json>
 
 /** How the stand-in of one server deviates from OpenAI's chat. */
 interface PresetScript {
   /** Returns the reason for a 400 if the server would reject the request. */
-  refuses?(request: Request): string | undefined
+  refuses?(request: Fields): string | undefined
   /** Edits a whole answer, or one chunk, in place. */
   edits?(body: Json): void
   /** Whether every stream contains usage, even if not requested. */
@@ -83,7 +115,7 @@ interface PresetScript {
   readonly hasThinkingBudget?: boolean
 }
 
-const turns = (request: Request, role: string): Json[] =>
+const turns = (request: Fields, role: string): Json[] =>
   asList(request['messages'])
     .map((message) => ({ ...asObject(message) }))
     .filter((message) => message['role'] === role)
@@ -92,17 +124,17 @@ const turns = (request: Request, role: string): Json[] =>
 const REJECTED_MEMBERS = ['store', 'safety_identifier', 'prompt_cache_retention', 'verbosity', 'metadata'] as const
 
 /** Returns the reason for a 400 if a request has the session that routers read, and the server's reference does not list it. */
-function unlistedField(preset: string, request: Request): string | undefined {
+function unlistedField(preset: string, request: Fields): string | undefined {
   return preset === 'openrouter' ? undefined : setField(request, ['session_id'])
 }
 
 /** The first of these fields that a request sets. */
-function setField(request: Request, fields: readonly string[]): string | undefined {
+function setField(request: Fields, fields: readonly string[]): string | undefined {
   const found = fields.find((field) => isGiven(request[field]) && request[field] !== false)
   return found === undefined ? undefined : `property '${found}' is unsupported`
 }
 
-function foreignMember(request: Request, members: readonly string[]): string | undefined {
+function foreignMember(request: Fields, members: readonly string[]): string | undefined {
   for (const message of asList(request['messages']).map(asObject)) {
     const foreign = Object.keys(message).find((name) => !members.includes(name))
     if (foreign !== undefined) return `'messages' : property '${foreign}' is unsupported`
@@ -119,7 +151,7 @@ function untypedBranches(value: unknown): string | undefined {
   return untypedBranches(Object.values(schema).filter((member) => typeof member === 'object'))
 }
 
-function lacksReasoning(request: Request, isDue: (turn: Json) => boolean): string | undefined {
+function lacksReasoning(request: Fields, isDue: (turn: Json) => boolean): string | undefined {
   return turns(request, 'assistant').some((turn) => isDue(turn) && typeof turn['reasoning_content'] !== 'string')
     ? 'The `reasoning_content` in the thinking mode must be passed back to the API.'
     : undefined
@@ -260,33 +292,61 @@ function tagReasoning(body: Json): void {
   }
 }
 
-const RERANK_PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/rerank$/
-
-/** The servers of `signalbox/presets` that rerank: `POST /presets/ID/v1/rerank`. */
-export const PRESET_RERANK: SandboxOperation = {
-  vendor: 'presets',
+/** Servers that rerank: `POST /presets/ID/v1/rerank`. */
+const PRESET_RERANK = presetOperation({
   operation: 'rerank',
-  errors: OPENAI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && Object.hasOwn(presets, RERANK_PATH.exec(path)?.[1] ?? ''),
-  promptText: (body) => rankingPromptText(asObject(body)),
-  answer(call, context) {
-    checkBearer(call, OPENAI_ERRORS)
-    const request = asObject(call.body)
+  post: presetPath('/rerank'),
+  when: ({ path }) => presetIn(path)[0] !== undefined,
+  prompt: rankingPromptText,
+  json(call, context, request) {
+    checkBearer(call)
     const query = asText(request['query'])
     const texts = rankedTexts(request['documents'])
-    if (query === '' || texts === undefined)
-      throw new RefusedCall(openaiInvalid('query and documents must not be empty', 'documents'))
-    return jsonReply(200, [], {
+    if (query === '' || texts === undefined) refuseOpenai('query and documents must not be empty', 'documents')
+    return {
       model: asText(request['model']),
       object: 'list',
       usage: context.usage({ total_tokens: rankingTokens(query, texts) }),
       // By default these servers repeat the documents.
       results: ranking(query, texts, request['top_n'], request['return_documents'] !== false),
-    })
+    }
   },
-}
+})
 
-const PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?(\/.+)$/
+/** Mistral's own categories, which differ from OpenAI's (Mistral, "Moderation"). */
+const MISTRAL_CATEGORIES =
+  'sexual hate_and_discrimination violence_and_threats dangerous_and_criminal_content selfharm health financial law pii'
+
+/** Servers that moderate: `POST /presets/ID/v1/moderations`. Text only, without an overall flag. */
+const PRESET_MODERATIONS = presetOperation({
+  operation: 'moderations',
+  post: presetPath('/moderations'),
+  when: serves('moderations'),
+  prompt: moderationPromptText,
+  answer(_call, context, { input, model }) {
+    const given = moderationInputs(input)
+    if (!given.every((text) => typeof text === 'string')) refuseInput()
+    const results = given.map((text) => moderationScores(MISTRAL_CATEGORIES.split(' '), text, context))
+    return jsonReply(200, OPENAI_HEADERS, { id: context.id, model, results })
+  },
+})
+
+/** Servers with Responses: `POST /presets/ID/v1/responses`. Servers that store no answers reject storing. */
+const PRESET_RESPONSES = presetOperation({
+  operation: 'responses',
+  post: presetPath('/responses'),
+  when: serves('responses'),
+  prompt: responsesPromptText,
+  answer(call, context, request) {
+    const { keepsAnswers = false, fields = {} } = presetIn(call.path)[0]?.responses ?? {}
+    const isSet = (field: string): boolean => request[field] !== undefined && request[field] !== false
+    const kept = ['store', 'previous_response_id'].find(isSet)
+    if (!keepsAnswers && kept !== undefined) refuseOpenai(`${kept} is not supported: no state is kept.`, kept)
+    const dropped = Object.keys(fields).find((field) => request[field] !== undefined)
+    if (dropped !== undefined) refuseOpenai(`${dropped} is not supported`, dropped)
+    return answerResponses(call, context, request)
+  },
+})
 
 /** Members that servers reject, although OpenAI's API has them; of Mistral everything that its reference does not have. */
 const REJECTED: Readonly<Record<string, RegExp>> = {
@@ -296,36 +356,24 @@ const REJECTED: Readonly<Record<string, RegExp>> = {
 }
 
 /**
- * Servers of `signalbox/presets` that complete texts: `POST /presets/ID/v1/completions`, or the path of the preset. A completion says
+ * Servers that complete texts: `POST /presets/ID/v1/completions`, or the path of the preset. A completion says
  * what a chat would say to the prompt. It follows the prompt if `echo` is true.
  */
-export const PRESET_COMPLETIONS: SandboxOperation = {
-  vendor: 'presets',
+const PRESET_COMPLETIONS = presetOperation({
   operation: 'completions',
-  errors: OPENAI_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && servingPreset(path) !== undefined,
-  promptText: (body) => promptsOf(asObject(body)).map(String).join('\n'),
-  answer(call, context) {
-    const preset = servingPreset(call.path)!
-    if (preset.needsKey) checkBearer(call, OPENAI_ERRORS)
-    const request = asObject(call.body)
-    const refusal = refusalOf(preset, request)
-    if (refusal !== undefined) throw new RefusedCall(openaiInvalid(refusal, null))
-    const turns = promptsOf(request).map((prompt) => turnOf(prompt, request, context))
-    const answer = new CompletionAnswer(preset, request, turns, context)
-    return request['stream'] === true
-      ? streamReply([], answer.events(), answer.filler())
-      : jsonReply(200, [], answer.whole())
+  post: PATH,
+  when({ path }) {
+    const [preset, rest] = presetIn(path)
+    return preset?.serves.includes('completions') === true && rest === (preset.completions?.path ?? '/completions')
   },
-}
-
-function servingPreset(path: string): Preset | undefined {
-  const [, id, rest] = PATH.exec(path) ?? []
-  const preset = Object.values<Preset>(presets).find((candidate) => candidate.id === id)
-  return preset?.serves.includes('completions') && rest === (preset.completions?.path ?? '/completions')
-    ? preset
-    : undefined
-}
+  prompt: (request) => promptsOf(request).map(String).join('\n'),
+  answer({ path }, context, request) {
+    const preset = presetIn(path)[0]!
+    const refusal = refusalOf(preset, request)
+    if (refusal !== undefined) refuseOpenai(refusal, null)
+    return completionReply(preset, request, context)
+  },
+})
 
 /** Texts, or the ids of tokens. */
 function promptsOf({ prompt }: Fields): readonly unknown[] {
@@ -351,90 +399,60 @@ function turnOf(prompt: unknown, request: Fields, context: AnswerContext): ChatT
   return chatTurn({ ...read, texts, reasoning: false, maxTokens: asNumber(request['max_tokens']) }, context)
 }
 
-class CompletionAnswer {
-  readonly #isChat: boolean
-  readonly #request: Fields
-  readonly #context: AnswerContext
-  readonly #turns: readonly ChatTurn[]
-  readonly #prompts: readonly unknown[]
-
-  constructor({ completions }: Preset, request: Fields, turns: readonly ChatTurn[], context: AnswerContext) {
-    this.#isChat = completions?.answersAsChat === true
-    this.#request = request
-    this.#context = context
-    const count = asNumber(request['n']) ?? 1
-    this.#turns = turns.flatMap((turn) => Array.from({ length: count }, () => turn))
-    this.#prompts = promptsOf(request).flatMap((prompt) => Array.from({ length: count }, () => prompt))
+/** A prompt is read once, and each completion that is made counts, whether it is sent or not. */
+function completionReply({ completions }: Preset, request: Fields, context: AnswerContext): SandboxReply {
+  const isChat = completions?.answersAsChat === true
+  const count = asNumber(request['n']) ?? 1
+  const isStream = request['stream'] === true
+  const made = promptsOf(request).flatMap((prompt) => {
+    const turn = turnOf(prompt, request, context)
+    const words = [...(request['echo'] === true ? [String(prompt)] : []), ...turn.words]
+    return Array.from({ length: count }, () => ({ words, finish: finishReason(turn), usage: turn.usage }))
+  })
+  const head = {
+    id: `cmpl-${context.id}`,
+    object: isChat ? `chat.completion${isStream ? '.chunk' : ''}` : 'text_completion',
+    created: Math.floor(context.nowMs / 1000),
+    model: asText(request['model']),
   }
-
-  whole(): object {
-    const choices = this.#turns.map((turn, index) =>
-      this.#choice(index, [...this.#echoed(index), ...turn.words].join(''), finishReason(turn), 'message'),
-    )
-    return { ...this.#head('chat.completion'), choices, usage: this.#usage() }
-  }
-
-  events(): string[] {
-    const head = this.#head('chat.completion.chunk')
-    const wantsUsage = asObject(this.#request['stream_options'])['include_usage'] === true
-    const chunk = (index: number, text: string, finish: string | null): object => ({
-      ...head,
-      choices: [this.#choice(index, text, finish, 'delta')],
-      ...(wantsUsage ? { usage: null } : {}),
-      ...(this.#isChat && finish !== null && index === this.#turns.length - 1 ? { usage: this.#usage() } : {}),
-    })
-    const chunks = this.#turns.flatMap((turn, index) => [
-      ...[...this.#echoed(index), ...turn.words].map((word) => chunk(index, word, null)),
-      chunk(index, '', finishReason(turn)),
-    ])
-    const usage = wantsUsage ? this.#usage() : undefined
-    if (usage !== undefined) chunks.push({ ...head, choices: [], usage })
-    return [...chunks.map(eventOf), 'data: [DONE]\n\n']
-  }
-
-  /** Piece that an endless stream repeats. */
-  filler(): string {
-    return eventOf({ ...this.#head('chat.completion.chunk'), choices: [this.#choice(0, ' more', null, 'delta')] })
-  }
-
-  #echoed(index: number): string[] {
-    return this.#request['echo'] === true ? [String(this.#prompts[index])] : []
-  }
-
-  #choice(index: number, text: string, finish: string | null, member: 'message' | 'delta'): object {
-    return this.#isChat
-      ? { index, [member]: { role: 'assistant', content: text }, finish_reason: finish }
+  const choice = (index: number, text: string, finish: string | null): object =>
+    isChat
+      ? { index, [isStream ? 'delta' : 'message']: { role: 'assistant', content: text }, finish_reason: finish }
       : { index, text, logprobs: null, finish_reason: finish }
+  const sum = (of: 'prompt' | 'cached' | 'completion'): number =>
+    made.reduce((total, { usage }) => total + usage[of], 0) / count
+  const completion = sum('completion') * Math.max(count, asNumber(request['best_of']) ?? 1)
+  const counts = { prompt: sum('prompt'), cached: sum('cached'), cacheWrite: 0, completion, reasoning: 0 }
+  const usage = context.usage(dialectUsage(counts, COMPATIBLE_DIALECT))
+  if (!isStream) {
+    const choices = made.map(({ words, finish }, index) => choice(index, words.join(''), finish))
+    return jsonReply(200, [], { ...head, choices, usage })
   }
-
-  #head(chatObject: string): object {
-    const { id, nowMs } = this.#context
-    const object = this.#isChat ? chatObject : 'text_completion'
-    return { id: `cmpl-${id}`, object, created: Math.floor(nowMs / 1000), model: asText(this.#request['model']) }
-  }
-
-  /** A prompt is read once, and each completion that is made counts, whether it is sent or not. */
-  #usage(): object | undefined {
-    const count = asNumber(this.#request['n']) ?? 1
-    const made = Math.max(count, asNumber(this.#request['best_of']) ?? 1)
-    const sum = (of: (turn: ChatTurn) => number): number =>
-      this.#turns.reduce((total, turn) => total + of(turn), 0) / count
-    return this.#context.usage(
-      COMPATIBLE_DIALECT.usage({
-        prompt: sum(({ usage }) => usage.prompt),
-        cached: sum(({ usage }) => usage.cached),
-        cacheWrite: 0,
-        completion: sum(({ usage }) => usage.completion) * made,
-        reasoning: 0,
-      }),
-    )
-  }
-}
-
-function eventOf(value: object): string {
-  return `data: ${JSON.stringify(value)}\n\n`
+  const wantsUsage = asObject(request['stream_options'])['include_usage'] === true
+  const chunk = (index: number, text: string, finish: string | null): object => ({
+    ...head,
+    choices: [choice(index, text, finish)],
+    ...(wantsUsage ? { usage: null } : {}),
+    ...(isChat && finish !== null && index === made.length - 1 ? { usage } : {}),
+  })
+  const chunks = made.flatMap(({ words, finish }, index) => [
+    ...words.map((word) => chunk(index, word, null)),
+    chunk(index, '', finish),
+  ])
+  if (wantsUsage && usage !== undefined) chunks.push({ ...head, choices: [], usage })
+  const events = [...chunks.map((event) => eventText(event)), 'data: [DONE]\n\n']
+  return streamReply([], events, eventText({ ...head, choices: [choice(0, ' more', null)] }))
 }
 
 function finishReason({ ending }: ChatTurn): string {
   return ending === 'blocked' ? 'content_filter' : ending === 'length' ? 'length' : 'stop'
 }
+
+/** Operations of the servers of `signalbox/presets`, except transcriptions. */
+export const PRESET_OPERATIONS: readonly SandboxOperation[] = [
+  PRESET_CHAT,
+  PRESET_COMPLETIONS,
+  PRESET_RESPONSES,
+  PRESET_RERANK,
+  PRESET_MODERATIONS,
+]

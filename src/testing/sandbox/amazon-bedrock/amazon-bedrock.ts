@@ -1,60 +1,215 @@
 import { Buffer } from 'node:buffer'
+import { createHash, createHmac } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from '../anthropic/anthropic-messages.ts'
+import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from '../anthropic/anthropic.ts'
 import { type ChatPrompt, type ChatTurn, chatTurn, words } from '../model/chat-turn.ts'
 import { embeddingTokens, unitVector } from '../model/embedding.ts'
-import { openaiInvalid } from '../openai/openai-models.ts'
-import {
-  type ChatDialect,
-  COMPATIBLE_DIALECT,
-  chatAnswer,
-  checkChatRequest,
-  readChatPrompt,
-  tokenLimit,
-} from '../openai-dialect/chat.ts'
+import { refuseOpenai } from '../openai/openai.ts'
+import { COMPATIBLE_DIALECT, chatOperation } from '../openai-dialect/chat.ts'
 import { asList, asNumber, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
 import {
   type AnswerContext,
+  credentialOf,
+  eventText,
+  fileReply,
   jsonReply,
+  RefusedCall,
   type SandboxCall,
   type SandboxOperation,
   type SandboxReply,
+  type VendorErrors,
+  vendorErrors,
+  vendorOperations,
 } from '../sandbox-operation.ts'
-import {
-  awsRefusal,
-  BEDROCK_ERRORS,
-  BEDROCK_HEADERS,
-  BEDROCK_PREFIX,
-  checkAccess,
-  checkModelId,
-} from './bedrock-access.ts'
 
-const CONVERSE_PATH = /^\/bedrock\/model\/([^/]+)\/(converse|converse-stream)$/
+/** Models that can only be called through an inference profile. */
+const PROFILE_ONLY = /^anthropic\.claude-(?:opus|sonnet|haiku|fable)-\d/
+
+/** Rejects a call without a bearer token or a valid signature. A bearer token takes precedence, as in the service. */
+function checkAccess(call: SandboxCall, nowMs: number): void {
+  const { authorization } = call.headers
+  if (authorization === undefined)
+    refuseAws(403, 'MissingAuthenticationTokenException', 'Missing Authentication Token', nowMs)
+  if (/^Bearer /i.test(authorization)) {
+    if (credentialOf(call) === 'expired') refuseAws(403, 'ExpiredTokenException', 'The token has expired', nowMs)
+    return
+  }
+  checkAwsSignature(call, nowMs)
+}
+
+/** Rejects ids of unknown models, and of models that need a profile. */
+function checkModelId(id: string): void {
+  if (/^arn:aws:bedrock:/.test(id)) return
+  if (!/^[a-z0-9-]+\.[\w.:-]+$/.test(id))
+    refuseAws(400, 'ValidationException', 'The provided model identifier is invalid.')
+  if (PROFILE_ONLY.test(id)) {
+    const message = `Invocation of model ID ${id} with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.`
+    refuseAws(400, 'ValidationException', message)
+  }
+}
+
+/** The identity that the stand-in knows, from AWS's own examples. It does not check session tokens. */
+const SANDBOX_AWS_KEYS = {
+  accessKeyId: 'AKIDEXAMPLE',
+  secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
+} as const
+
+/** The region of the stand-in. */
+const SANDBOX_AWS_REGION = 'us-east-1'
+
+const AUTHORIZATION =
+  /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/([^/]+)\/aws4_request, ?SignedHeaders=([a-z0-9;-]+), ?Signature=([0-9a-f]{64})$/
+const ALLOWED_SKEW_MS = 5 * 60 * 1000
+
+/**
+ * Checks the signature of a call like the service: it is computed again from the received request line, headers and bytes. Source:
+ * AWS, "Create a signed AWS API request".
+ */
+function checkAwsSignature(call: SandboxCall, nowMs: number): void {
+  const match = AUTHORIZATION.exec(call.headers['authorization'] ?? '')
+  if (match === null)
+    refuseAws(403, 'IncompleteSignatureException', 'Authorization header requires a signature.', nowMs)
+  const [, keyId, day = '', region, service, names = '', signature] = match
+  const refuse: (message: string, name?: string) => never = (message, name = 'InvalidSignatureException') =>
+    refuseAws(403, name, message, nowMs)
+  if (keyId !== SANDBOX_AWS_KEYS.accessKeyId)
+    refuse('The security token included in the request is invalid.', 'UnrecognizedClientException')
+  if (region !== SANDBOX_AWS_REGION || service !== 'bedrock') refuse('Credential should be scoped to a valid region.')
+  if (call.headers['x-amz-security-token'] === 'expired')
+    refuse('The security token included in the request is expired', 'ExpiredTokenException')
+  const time = call.headers['x-amz-date'] ?? ''
+  const signedAtMs = Date.parse(time.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
+  const now = stamp(nowMs)
+  if (!(signedAtMs >= nowMs - ALLOWED_SKEW_MS))
+    refuse(`Signature expired: ${time} is now earlier than ${stamp(nowMs - ALLOWED_SKEW_MS)} (${now} - 5 min.)`)
+  if (signedAtMs > nowMs + ALLOWED_SKEW_MS)
+    refuse(`Signature not yet current: ${time} is still later than ${stamp(nowMs + ALLOWED_SKEW_MS)} (${now} + 5 min.)`)
+  const signed = names.split(';')
+  if (!signed.includes('host') || !signed.includes('x-amz-date')) refuse('A header must be signed.')
+  const payload = createHash('sha256').update(call.bytes).digest('hex')
+  const canonical = [
+    call.method,
+    // The received path, encoded once more.
+    call.path.split('/').map(encode).join('/'),
+    canonicalQuery(call.query),
+    ...signed.map((name) => `${name}:${(call.headers[name] ?? '').trim().replace(/ +/g, ' ')}`),
+    '',
+    names,
+    payload,
+  ].join('\n')
+  const text = `AWS4-HMAC-SHA256\n${time}\n${day}/${region}/${service}/aws4_request\n${hash(canonical)}`
+  let key = hmac(`AWS4${SANDBOX_AWS_KEYS.secretAccessKey}`, day)
+  for (const part of [region, service, 'aws4_request']) key = hmac(key, part)
+  if (hmac(key, text).toString('hex') !== signature) {
+    // The real text contains the signed string, including the session token.
+    const token = call.headers['x-amz-security-token']
+    refuse(
+      `The request signature we calculated does not match the signature you provided. The Canonical String should have been '${canonical}'${token === undefined ? '' : `, x-amz-security-token:${token}`}`,
+    )
+  }
+}
+
+/** Decoded pairs, encoded again in the one allowed way, in order. */
+function canonicalQuery(query: string): string {
+  const pairs = query === '' ? [] : query.split('&')
+  return pairs
+    .map((pair) => {
+      const [name = '', value = ''] = pair
+        .split('=')
+        .map((part) => encode(decodeURIComponent(part.replaceAll('+', ' '))))
+      return `${name}=${value}`
+    })
+    .sort()
+    .join('&')
+}
+
+function stamp(timeMs: number): string {
+  return new Date(timeMs).toISOString().replace(/[-:]|\.\d+/g, '')
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function hmac(key: string | Buffer, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
+}
+
+const REQUEST_ID = '00000000-0000-4000-8000-0000000bed0c'
+
+/** Headers of every answer. */
+const BEDROCK_HEADERS: readonly string[] = ['x-amzn-requestid', REQUEST_ID]
+
+/** AWS's errors: the name in a header, the text in the body. */
+const BEDROCK_ERRORS = vendorErrors(
+  {
+    400: ['The request is invalid.', 'ValidationException'],
+    401: ['The security token included in the request is invalid.', 'UnrecognizedClientException'],
+    403: ['You are not authorized to perform this action.', 'AccessDeniedException'],
+    404: ['The specified resource was not found.', 'ResourceNotFoundException'],
+    408: ['The model took too long.', 'ModelTimeoutException'],
+    424: ['The model returned an error.', 'ModelErrorException'],
+    429: ['Too many requests, please wait before trying again.', 'ThrottlingException'],
+    503: ['Bedrock is unable to process your request.', 'ServiceUnavailableException'],
+    '4xx': ['The system encountered an unexpected error.', 'InternalServerException'],
+    '5xx': ['The system encountered an unexpected error.', 'InternalServerException'],
+  },
+  (status, message, [name]) => awsError(status, name ?? '', message),
+  {
+    quota: () => awsError(400, 'ServiceQuotaExceededException', 'Your account has exceeded its quota.'),
+    badKey: () =>
+      awsError(403, 'UnrecognizedClientException', 'The security token included in the request is invalid.'),
+    streamEvent: () => eventText({ message: 'The model returned an error.' }, 'error'),
+  },
+)
+
+/** Makes operations of Amazon Bedrock. */
+const bedrockOperation = bedrockOperations(BEDROCK_ERRORS)
+
+/** Returns a function that makes operations with errors of another form. */
+function bedrockOperations(errors: VendorErrors) {
+  return vendorOperations({ vendor: 'amazon-bedrock', errors, headers: BEDROCK_HEADERS, access: checkAccess })
+}
+
+/** Rejects a call with an exception, with the time of the service if given. */
+function refuseAws(status: number, name: string, message: string, nowMs?: number): never {
+  const date = nowMs === undefined ? [] : ['date', new Date(nowMs).toUTCString()]
+  throw new RefusedCall(awsError(status, name, message, date))
+}
+
+function awsError(status: number, name: string, message: string, headers: readonly string[] = []): SandboxReply {
+  const type = `${name}:http://internal.amazon.com/coral/com.amazon.bedrock/`
+  return jsonReply(status, [...BEDROCK_HEADERS, 'x-amzn-errortype', type, ...headers], { message })
+}
+
+const frameErrors = {
+  ...BEDROCK_ERRORS,
+  streamEvent: () => exceptionOf('modelStreamErrorException', 'The model failed.'),
+}
 
 /** Amazon Bedrock by Converse: whole answers, and streams in binary frames. */
-export const BEDROCK_CONVERSE: SandboxOperation = {
-  vendor: 'amazon-bedrock',
+const BEDROCK_CONVERSE = bedrockOperations(frameErrors)({
   operation: 'chat',
-  errors: { ...BEDROCK_ERRORS, streamEvent: () => exceptionOf('modelStreamErrorException', 'The model failed.') },
-  matches: ({ method, path }) => method === 'POST' && CONVERSE_PATH.test(path),
-  promptText: (body) => conversePrompt(asObject(body)).lastUserText,
-  answer(call, context) {
-    checkAccess(call, context.nowMs)
-    const [, id = '', method] = CONVERSE_PATH.exec(call.path) ?? []
+  post: /^\/bedrock\/model\/([^/]+)\/(converse|converse-stream)$/,
+  prompt: (request) => conversePrompt(request).lastUserText,
+  answer(_call, context, request, [id = '', method]) {
     checkModelId(decodeURIComponent(id))
-    const request = asObject(call.body)
     checkConverse(request)
     const turn = chatTurn(conversePrompt(request), context)
     return method === 'converse' ? whole(turn, context) : streamed(turn, context)
   },
-}
+})
 
 function whole(turn: ChatTurn, context: AnswerContext): SandboxReply {
   const content = blocksOf(turn, context.id).map(({ block }) => block)
   return jsonReply(200, BEDROCK_HEADERS, {
     metrics: { latencyMs: 12 },
     output: { message: { role: 'assistant', content } },
-    stopReason: stopReason(turn),
+    stopReason: STOP_REASONS[turn.ending],
     usage: context.usage(usageOf(turn)),
   })
 }
@@ -68,11 +223,10 @@ function streamed(turn: ChatTurn, context: AnswerContext): SandboxReply {
       ...deltas.map((delta) => eventOf('contentBlockDelta', { contentBlockIndex, delta })),
       eventOf('contentBlockStop', { contentBlockIndex }),
     ]),
-    eventOf('messageStop', { stopReason: stopReason(turn) }),
+    eventOf('messageStop', { stopReason: STOP_REASONS[turn.ending] }),
     ...(usage === undefined ? [] : [eventOf('metadata', { metrics: { latencyMs: 12 }, usage })]),
   ]
-  const headers = ['content-type', 'application/vnd.amazon.eventstream', ...BEDROCK_HEADERS]
-  return { status: 200, headers, pieces, streamed: true }
+  return { ...fileReply('application/vnd.amazon.eventstream', '', BEDROCK_HEADERS), pieces, streamed: true }
 }
 
 interface AnswerBlock {
@@ -106,19 +260,12 @@ function blocksOf(turn: ChatTurn, id: string): AnswerBlock[] {
   return blocks
 }
 
-function stopReason({ ending }: ChatTurn): string {
-  switch (ending) {
-    case 'length':
-      return 'max_tokens'
-    case 'stop-sequence':
-      return 'stop_sequence'
-    case 'tool-calls':
-      return 'tool_use'
-    case 'blocked':
-      return 'content_filtered'
-    default:
-      return 'end_turn'
-  }
+const STOP_REASONS: Readonly<Record<ChatTurn['ending'], string>> = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  'stop-sequence': 'stop_sequence',
+  'tool-calls': 'tool_use',
+  blocked: 'content_filtered',
 }
 
 /** The cached tokens are not among the input tokens. */
@@ -301,21 +448,15 @@ function checkTools(config: Fields): void {
 }
 
 function refuseConverse(message: string): never {
-  throw awsRefusal(400, 'ValidationException', message)
+  refuseAws(400, 'ValidationException', message)
 }
 
 /** Writes a frame of `application/vnd.amazon.eventstream` with headers of text. Source: AWS, "Event stream encoding". */
 export function eventFrame(headers: Readonly<Record<string, string>>, payload: string | Uint8Array): Buffer {
-  const written = Object.entries(headers).map(([name, value]) => {
+  const written = Object.entries(headers).flatMap(([name, value]) => {
     const length = Buffer.alloc(2)
     length.writeUInt16BE(Buffer.byteLength(value))
-    return Buffer.concat([
-      Buffer.from([Buffer.byteLength(name)]),
-      Buffer.from(name),
-      Buffer.from([7]),
-      length,
-      Buffer.from(value),
-    ])
+    return [Buffer.from([Buffer.byteLength(name)]), Buffer.from(name), Buffer.from([7]), length, Buffer.from(value)]
   })
   const head = Buffer.concat(written)
   const body = Buffer.from(payload)
@@ -342,25 +483,17 @@ export function exceptionOf(type: string, message: string): Buffer {
   return eventFrame(headers, JSON.stringify({ message }))
 }
 
-const DIALECT: ChatDialect = { ...COMPATIBLE_DIALECT, showsReasoning: false }
-
 /** Amazon Bedrock in OpenAI's dialect, at the paths of both its services. */
-export const BEDROCK_CHAT: SandboxOperation = {
-  vendor: 'amazon-bedrock',
-  operation: 'chat',
-  errors: BEDROCK_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && /^\/bedrock(?:\/openai)?\/v1\/chat\/completions$/.test(path),
-  promptText: (body) => readChatPrompt(body).lastUserText,
-  answer(call, context) {
-    checkAccess(call, context.nowMs)
-    checkModelId(asText(asObject(call.body)['model']))
-    checkChatRequest(call.body, openaiInvalid)
-    const effort = asText(asObject(call.body)['reasoning_effort'])
-    const prompt = { ...readChatPrompt(call.body), reasoning: effort !== '' && effort !== 'none' }
-    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(call.body) }, context)
-    return chatAnswer(call.body, turn, context, DIALECT, BEDROCK_HEADERS)
+const BEDROCK_CHAT = chatOperation(bedrockOperation, {
+  post: /^\/bedrock(?:\/openai)?\/v1\/chat\/completions$/,
+  headers: BEDROCK_HEADERS,
+  refuse: refuseOpenai,
+  dialect: { ...COMPATIBLE_DIALECT, showsReasoning: false },
+  prepare(request) {
+    checkModelId(asText(request['model']))
+    return request
   },
-}
+})
 
 /** Claude in Amazon Bedrock, by the Messages API: as at its own vendor, behind the service's access checks. */
 export function bedrockMessages(): SandboxOperation {
@@ -368,19 +501,18 @@ export function bedrockMessages(): SandboxOperation {
 }
 
 /** The count of a Messages request's tokens there. */
-export const BEDROCK_COUNT_TOKENS = messagesOperation(ANTHROPIC_COUNT_TOKENS, 'messages/count_tokens')
+const BEDROCK_COUNT_TOKENS = messagesOperation(ANTHROPIC_COUNT_TOKENS, 'messages/count_tokens')
 
 function messagesOperation(own: SandboxOperation, path: string): SandboxOperation {
-  return {
-    ...own,
-    vendor: 'amazon-bedrock',
-    matches: (call) => call.method === 'POST' && call.path === `${BEDROCK_PREFIX}/anthropic/v1/${path}`,
-    answer(call, context) {
-      checkAccess(call, context.nowMs)
-      checkModelId(asText(asObject(call.body)['model']))
+  return bedrockOperations(own.errors)({
+    operation: own.operation,
+    post: `/bedrock/anthropic/v1/${path}`,
+    prompt: own.promptText,
+    answer(call, context, request) {
+      checkModelId(asText(request['model']))
       return own.answer(asAtTheVendor(call), context)
     },
-  }
+  })
 }
 
 /** Returns the call for the stand-in of the vendor itself: access was checked, and its own id decides what the model accepts. */
@@ -392,47 +524,38 @@ function asAtTheVendor(call: SandboxCall): SandboxCall {
   return { ...call, headers, body: renamed, bytes: Buffer.from(JSON.stringify(renamed)) }
 }
 
-const INVOKE_PATH = /^\/bedrock\/model\/([^/]+)\/invoke$/
 const MAX_COHERE_TEXTS = 96
 
 /** Amazon Bedrock by InvokeModel: embeddings of Titan, Nova and Cohere, each in its own layout. */
-export const BEDROCK_EMBEDDINGS: SandboxOperation = {
-  vendor: 'amazon-bedrock',
+const BEDROCK_EMBEDDINGS = bedrockOperation({
   operation: 'embeddings',
-  errors: BEDROCK_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && INVOKE_PATH.test(path),
-  promptText: (body) => embeddingTexts(asObject(body)).join('\n'),
-  answer(call, context) {
-    checkAccess(call, context.nowMs)
-    const id = decodeURIComponent(INVOKE_PATH.exec(call.path)?.[1] ?? '')
+  post: /^\/bedrock\/model\/([^/]+)\/invoke$/,
+  prompt: (request) => embeddingTexts(request).join('\n'),
+  answer(_call, context, request, [path = '']) {
+    const id = decodeURIComponent(path)
     checkModelId(id)
-    const request = asObject(call.body)
     const texts = embeddingTexts(request)
-    if (texts.length === 0 || texts.some((text) => text === '')) refuseEmbedding('#: a text is required')
-    const tokens = context.usage({ count: embeddingTokens(texts) })?.count
-    const counted =
-      tokens === undefined ? BEDROCK_HEADERS : [...BEDROCK_HEADERS, 'x-amzn-bedrock-input-token-count', String(tokens)]
+    if (texts.length === 0 || texts.includes('')) refuseEmbedding('#: a text is required')
+    const count = context.usage({ count: embeddingTokens(texts) })?.count
+    const vectors = (dimensions: unknown, usual: number): number[][] =>
+      texts.map((text) => unitVector(text, asNumber(dimensions) ?? usual))
     if (/titan-embed/.test(id)) {
-      const embedding = unitVector(texts[0]!, asNumber(request['dimensions']) ?? 1024)
-      return jsonReply(200, BEDROCK_HEADERS, {
-        embedding,
-        ...(tokens === undefined ? {} : { inputTextTokenCount: tokens }),
-      })
+      const [embedding] = vectors(request['dimensions'], 1024)
+      return jsonReply(200, BEDROCK_HEADERS, { embedding, inputTextTokenCount: count })
     }
+    const counted = count === undefined ? [] : ['x-amzn-bedrock-input-token-count', String(count)]
+    const headers = [...BEDROCK_HEADERS, ...counted]
     if (/cohere\.embed/.test(id)) {
       if (texts.length > MAX_COHERE_TEXTS) refuseEmbedding('#/texts: expected maximum item count: 96')
       if (!isGiven(request['input_type'])) refuseEmbedding('#: required key [input_type] not found')
       const isNewer = /embed-v4/.test(id)
-      const vectors = texts.map((text) =>
-        unitVector(text, asNumber(request['output_dimension']) ?? (isNewer ? 1536 : 1024)),
-      )
-      return jsonReply(200, counted, { id: 'sandbox', texts, embeddings: isNewer ? { float: vectors } : vectors })
+      const float = vectors(request['output_dimension'], isNewer ? 1536 : 1024)
+      return jsonReply(200, headers, { id: 'sandbox', texts, embeddings: isNewer ? { float } : float })
     }
-    const params = asObject(request['singleEmbeddingParams'])
-    const embedding = unitVector(texts[0]!, asNumber(params['embeddingDimension']) ?? 3072)
-    return jsonReply(200, counted, { embeddings: [{ embeddingType: 'TEXT', embedding }] })
+    const [embedding] = vectors(asObject(request['singleEmbeddingParams'])['embeddingDimension'], 3072)
+    return jsonReply(200, headers, { embeddings: [{ embeddingType: 'TEXT', embedding }] })
   },
-}
+})
 
 function embeddingTexts(request: Fields): string[] {
   if (Array.isArray(request['texts'])) return asList(request['texts']).map(asText)
@@ -440,10 +563,15 @@ function embeddingTexts(request: Fields): string[] {
   return typeof value === 'string' ? [value] : []
 }
 
-function refuseEmbedding(message: string): never {
-  throw awsRefusal(
-    400,
-    'ValidationException',
-    `Malformed input request: ${message}, please reformat your input and try again.`,
-  )
+function refuseEmbedding(fault: string): never {
+  const message = `Malformed input request: ${fault}, please reformat your input and try again.`
+  refuseAws(400, 'ValidationException', message)
 }
+
+/** Operations of Amazon Bedrock that store nothing. */
+export const BEDROCK_OPERATIONS: readonly SandboxOperation[] = [
+  BEDROCK_CHAT,
+  BEDROCK_CONVERSE,
+  BEDROCK_EMBEDDINGS,
+  BEDROCK_COUNT_TOKENS,
+]
