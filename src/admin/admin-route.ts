@@ -8,24 +8,20 @@ import type { ByteSink, ClientAddress, GatewayRequest } from '../core/exchange.t
 import { checkMembers, hintAt, type MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import { checkRequest, type JsonSchema, jsonSchemaOf } from '../endpoints/schema.ts'
+import { checkRequest } from '../endpoints/schema.ts'
 import { operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { bearerToken } from '../pipeline/authenticate.ts'
 
-/** Parts that routes work with. */
-export interface AdminParts {
-  readonly gateway: Gateway
-  readonly clock: Clock
-  readonly isReadOnly: boolean
-}
+/** Parts of a gateway that work on its store alone. The command line has them without a gateway. */
+export type Administration = Pick<Gateway, 'accounts' | 'audit' | 'holds' | 'keys' | 'usage' | 'webhooks'>
 
 /** Request of an identified operator. */
-export interface AdminCall extends AdminParts {
+export interface AdminCall<Host = Gateway> {
+  readonly gateway: Host
+  readonly clock: Clock
+  readonly isReadOnly: boolean
   readonly operator: Operator
-  readonly requestId: string
-  /** Address of the client, if it is known. */
-  readonly address: string | undefined
   /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
@@ -46,7 +42,8 @@ export type AdminAnswer =
   | { readonly csv: CsvAnswer }
   | { readonly forward: (sink: ByteSink) => void }
 
-export interface AdminRoute {
+/** Route of the admin API. Commands of the command line run the routes that need only an {@link Administration}. */
+export interface AdminRoute<Host = Gateway> {
   /** Name in the OpenAPI document, in events and logs: `credit_account`. */
   readonly id: string
   readonly method: 'GET' | 'POST' | 'PATCH'
@@ -68,87 +65,57 @@ export interface AdminRoute {
   readonly showsContent?: boolean
   /** Media types of the answer. */
   readonly answers: readonly string[]
-  readonly schemas: () => {
-    readonly query: JsonSchema | undefined
-    readonly body: JsonSchema | undefined
-    readonly answer: JsonSchema | undefined
-  }
+  readonly query: z.ZodType | undefined
+  readonly body: z.ZodType | undefined
+  /** Schema of a JSON answer. */
+  readonly answer: z.ZodType | undefined
   /** @throws GatewayError */
-  run(call: AdminCall): Promise<AdminAnswer>
+  readonly run: (call: AdminCall<Host>) => Promise<AdminAnswer>
 }
 
 /** Input of a route that is defined with schemas. */
-interface CheckedCall<Query, Body> extends Omit<AdminCall, 'query' | 'body'> {
+interface CheckedCall<Host, Query, Body> extends Omit<AdminCall<Host>, 'query' | 'body'> {
   readonly query: Query
   readonly body: Body
 }
 
-type RouteFacts = Pick<
-  AdminRoute,
-  | 'id'
-  | 'method'
-  | 'path'
-  | 'tag'
-  | 'summary'
-  | 'scope'
-  | 'alsoScope'
-  | 'target'
-  | 'creates'
-  | 'secret'
-  | 'showsContent'
->
+type RouteFacts = Omit<AdminRoute, 'answers' | 'query' | 'body' | 'answer' | 'run'>
 
 const NOTHING = z.strictObject({})
 
 /** Defines a route that answers with JSON. */
-export function defineRoute<Answer extends object, Query = Record<string, never>, Body = Record<string, never>>(
+export function defineRoute<Host, Answer extends object, Query = Record<string, never>, Body = Record<string, never>>(
   definition: RouteFacts & {
     readonly query?: z.ZodType<Query>
     readonly body?: z.ZodType<Body>
     readonly answer: z.ZodType<Answer>
-    run(call: CheckedCall<NoInfer<Query>, NoInfer<Body>>): Promise<NoInfer<Answer>>
+    run(call: CheckedCall<Host, NoInfer<Query>, NoInfer<Body>>): Promise<NoInfer<Answer>>
   },
-): AdminRoute {
-  const { query, body, answer, run, ...facts } = definition
-  return {
-    ...facts,
-    answers: ['application/json'],
-    schemas: () => schemasOf(query, body, answer),
-    run: async (call) => ({ json: await run(checked<Query, Body>(call, query, body)) }),
-  }
+): AdminRoute<Host> {
+  const { query, body, run } = definition
+  const answers = ['application/json']
+  return { ...definition, query, body, answers, run: async (call) => ({ json: await run(checked(call, query, body)) }) }
 }
 
 /** Defines a route that answers with a file or another handler's stream. */
-export function defineRawRoute<Query = Record<string, never>, Body = Record<string, never>>(
+export function defineRawRoute<Host, Query = Record<string, never>, Body = Record<string, never>>(
   definition: RouteFacts & {
     readonly query?: z.ZodType<Query>
     readonly body?: z.ZodType<Body>
     readonly answers: readonly string[]
-    run(call: CheckedCall<NoInfer<Query>, NoInfer<Body>>): Promise<Exclude<AdminAnswer, { json: unknown }>>
+    run(call: CheckedCall<Host, NoInfer<Query>, NoInfer<Body>>): Promise<Exclude<AdminAnswer, { json: unknown }>>
   },
-): AdminRoute {
-  const { query, body, run, ...facts } = definition
-  return {
-    ...facts,
-    schemas: () => schemasOf(query, body, undefined),
-    run: async (call) => run(checked<Query, Body>(call, query, body)),
-  }
-}
-
-function schemasOf(query: z.ZodType | undefined, body: z.ZodType | undefined, answer: z.ZodType | undefined) {
-  return {
-    query: query && jsonSchemaOf(query, 'input'),
-    body: body && jsonSchemaOf(body, 'input'),
-    answer: answer && jsonSchemaOf(answer, 'output'),
-  }
+): AdminRoute<Host> {
+  const { query, body, run } = definition
+  return { ...definition, query, body, answer: undefined, run: async (call) => run(checked(call, query, body)) }
 }
 
 /** @throws GatewayError `invalid_request` naming the parameter or field. */
-function checked<Query, Body>(
-  { query, body, ...call }: AdminCall,
+function checked<Host, Query, Body>(
+  { query, body, ...call }: AdminCall<Host>,
   querySchema: z.ZodType = NOTHING,
   bodySchema: z.ZodType = NOTHING,
-): CheckedCall<Query, Body> {
+): CheckedCall<Host, Query, Body> {
   return {
     ...call,
     query: checkRequest<Query>(querySchema, parametersOf(query, querySchema)),
@@ -187,7 +154,7 @@ export function checkScope({ name, can }: Operator, scope: OperatorScope): void 
 }
 
 /** @throws GatewayError `permission_denied` if the operator does not have all scopes of the route. */
-export function checkScopes(operator: Operator, { scope, alsoScope = scope }: AdminRoute): void {
+export function checkScopes(operator: Operator, { scope, alsoScope = scope }: RouteFacts): void {
   checkScope(operator, scope)
   checkScope(operator, alsoScope)
 }

@@ -3,7 +3,6 @@ import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { isPending } from '../core/maybe-promise.ts'
 import { overloadReason } from '../core/memory-use.ts'
-import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import { identify } from '../pipeline/authenticate.ts'
@@ -23,6 +22,7 @@ import { DeferredSubmission } from '../tasks/deferred-submission.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
 import { contentRange, serveTaskRequest } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
+import { balanceObject } from './accounts.ts'
 import { bearsOperatorKey, operatorRefusal } from './authenticate.ts'
 import { serveEstimate } from './estimates.ts'
 import type { Health } from './health.ts'
@@ -299,15 +299,8 @@ async function read(
   const account = await context.store.ledger.account(principal.accountId)
   if (account === undefined && context.prices !== undefined)
     throw context.principalFaults.unknownAccount(principal.accountId)
-  respondJson(sink, requestId, {
-    object: 'account',
-    id: principal.accountId,
-    balance: formatDollars(account?.balance ?? 0n),
-    held: formatDollars(account?.held ?? 0n),
-    owed: formatDollars(account?.owed ?? 0n),
-    currency: 'USD',
-    tier: principal.tier,
-  })
+  const money = account ?? { balance: 0n, held: 0n, owed: 0n }
+  respondJson(sink, requestId, balanceObject({ ...money, id: principal.accountId, tier: principal.tier }))
 }
 
 interface Failing {

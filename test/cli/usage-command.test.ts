@@ -86,7 +86,7 @@ test('usage --json gives sums with amounts as decimal dollars', async () => {
   const words = ['usage', 'show', ...RANGE, '--by', 'account,vendor', '--account', ACCOUNT_ID]
   const { data, ...range } = await runForJson(words, environment)
 
-  expect(range).toMatchObject({ object: 'list', from: '2026-11-20T00:00:00.000Z', to: '2026-11-21T00:00:00.000Z' })
+  expect(range).toMatchObject({ object: 'usage', from_ms: Date.UTC(2026, 10, 20), until_ms: Date.UTC(2026, 10, 21) })
   expect(data).toMatchObject([
     {
       account: ACCOUNT_ID,
@@ -162,7 +162,9 @@ test('usage request shows one call by its id, with its tries', async () => {
 
 test('usage verify and rebuild work on whole days', async () => {
   expect(await runCommand(['usage', 'verify', ...RANGE], environment)).toEqual(['records, sums and journal agree'])
-  expect(await runForJson(['usage', 'rebuild', ...RANGE], environment)).toEqual({ rebuilt: true })
+  expect(await runForJson(['usage', 'rebuild', ...RANGE], environment)).toEqual({
+    ...{ object: 'usage.rebuild', rebuilt: true },
+  })
   const { data } = await runForJson(['usage', ...RANGE], environment)
   expect(data.map(({ requests }) => requests)).toEqual([1, 2])
 })

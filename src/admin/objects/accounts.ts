@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { formatDollars } from '../../core/money.ts'
 import type { AccountStatement } from '../../gateway/account-books.ts'
-import type { AccountSpending, Spent } from '../../gateway/accounts.ts'
+import { type AccountSpending, balanceObject, type Spent } from '../../gateway/accounts.ts'
 import type { KeyRecord } from '../../stores/api-keys.ts'
 import type { AuditEntry } from '../../stores/audit-store.ts'
 import { ENTRY_KINDS, type LedgerEntry, type OpenHold } from '../../stores/journal.ts'
@@ -20,12 +20,14 @@ export const accountSchema = z.strictObject({
   balance: dollars,
   held: dollars,
   owed: dollars,
+  currency: z.literal('USD'),
   credit_held: dollars,
   credit_limit: dollars.nullable(),
   spending_cap: periodLimit.nullable(),
   frozen: z.strictObject({ reason: z.string(), at_ms: timeMs }).nullable(),
   created_at_ms: timeMs,
 })
+export type AccountObject = z.infer<typeof accountSchema>
 
 const spentShape = {
   /** Charges of the UTC day minus refunds, plus open holds. */
@@ -46,8 +48,9 @@ export const spendingSchema = z.strictObject({
   ...spentShape,
   keys: z.array(z.strictObject({ key: id, label: z.string(), ...spentShape })),
 })
+export type SpendingObject = z.infer<typeof spendingSchema>
 
-export function spendingObject(spending: AccountSpending): z.infer<typeof spendingSchema> {
+export function spendingObject(spending: AccountSpending): SpendingObject {
   return {
     object: 'account.spending',
     account: spending.accountId,
@@ -66,18 +69,13 @@ function spentObject({ day, month, cap, left }: Spent) {
   }
 }
 
-export function accountObject(account: Account): z.infer<typeof accountSchema> {
+export function accountObject(account: Account): AccountObject {
   const { frozen } = account
   return {
-    object: 'account',
-    id: account.id,
+    ...balanceObject(account),
     name: account.name ?? null,
-    tier: account.tier,
     plan: account.plan ?? null,
     billing: account.billing ?? null,
-    balance: formatDollars(account.balance),
-    held: formatDollars(account.held),
-    owed: formatDollars(account.owed),
     credit_held: formatDollars(account.creditHeld),
     credit_limit: dollarsOrNull(account.creditLimit),
     spending_cap: capObject(account.spendingCap),
@@ -106,8 +104,9 @@ export const entrySchema = z.strictObject({
   vendor: z.string().nullable(),
   created_at_ms: timeMs,
 })
+export type EntryObject = z.infer<typeof entrySchema>
 
-export function entryObject(entry: LedgerEntry): z.infer<typeof entrySchema> {
+export function entryObject(entry: LedgerEntry): EntryObject {
   const { details } = entry
   return {
     object: 'journal.entry',
@@ -143,8 +142,9 @@ export const statementSchema = z.strictObject({
   closing_balance: dollars,
   closing_owed: dollars,
 })
+export type StatementObject = z.infer<typeof statementSchema>
 
-export function statementObject(statement: AccountStatement): z.infer<typeof statementSchema> {
+export function statementObject(statement: AccountStatement): StatementObject {
   return {
     object: 'account.statement',
     account: statement.accountId,
@@ -174,8 +174,9 @@ export const holdSchema = z.strictObject({
   created_at_ms: timeMs,
   expires_at_ms: timeMs,
 })
+export type HoldObject = z.infer<typeof holdSchema>
 
-export function holdObject(hold: OpenHold): z.infer<typeof holdSchema> {
+export function holdObject(hold: OpenHold): HoldObject {
   return {
     object: 'hold',
     id: hold.id,
@@ -197,8 +198,9 @@ export const resolutionSchema = z.strictObject({
   charged: dollars,
   shortfall: dollars,
 })
+export type ResolutionObject = z.infer<typeof resolutionSchema>
 
-export function resolutionObject(hold: string, resolution: Resolution): z.infer<typeof resolutionSchema> {
+export function resolutionObject(hold: string, resolution: Resolution): ResolutionObject {
   return {
     object: 'hold.resolution',
     hold,
@@ -233,16 +235,18 @@ export const keySchema = z.strictObject({
   expires_at_ms: timeMs.nullable(),
   revoked_at_ms: timeMs.nullable(),
 })
+export type KeyObject = z.infer<typeof keySchema>
 
 /** New key. The key itself is shown only once. */
 export const madeKeySchema = keySchema.extend({
   /** The key itself, or null if the request was repeated. */
   key: z.string().nullable(),
 })
+export type NewKeyObject = z.infer<typeof madeKeySchema>
 
 const SHOWN_DIGITS = 8
 
-export function keyObject(record: KeyRecord): z.infer<typeof keySchema> {
+export function keyObject(record: KeyRecord): KeyObject {
   return {
     object: 'key',
     id: record.id,
@@ -281,8 +285,9 @@ export const auditEntrySchema = z.strictObject({
   before: members.nullable(),
   after: members.nullable(),
 })
+export type AuditEntryObject = z.infer<typeof auditEntrySchema>
 
-export function auditEntryObject(entry: AuditEntry): z.infer<typeof auditEntrySchema> {
+export function auditEntryObject(entry: AuditEntry): AuditEntryObject {
   return {
     object: 'audit.entry',
     id: entry.id,

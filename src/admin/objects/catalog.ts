@@ -13,8 +13,9 @@ export const catalogSchema = z.strictObject({
   is_old: z.boolean(),
   error: z.string().nullable(),
 })
+export type CatalogObject = z.infer<typeof catalogSchema>
 
-export function catalogObject({ date, ageDays, isOld, error }: CatalogState): z.infer<typeof catalogSchema> {
+export function catalogObject({ date, ageDays, isOld, error }: CatalogState): CatalogObject {
   return { date, age_days: ageDays, is_old: isOld, error: error ?? null }
 }
 
@@ -46,8 +47,9 @@ export const modelSchema = z.strictObject({
   retires: z.string().nullable(),
   routes: z.array(routeSchema),
 })
+export type ModelObject = z.infer<typeof modelSchema>
 
-export function modelObject(listed: ListedModel, row: CatalogModel): z.infer<typeof modelSchema> {
+export function modelObject(listed: ListedModel, row: CatalogModel): ModelObject {
   const routes = row.routes ?? [{ vendor: row.vendor }]
   return {
     object: 'model',
@@ -76,6 +78,7 @@ export const retiringModelSchema = z.strictObject({
   requests: z.int(),
   charged: dollars,
 })
+export type RetiringModelObject = z.infer<typeof retiringModelSchema>
 
 /** Prices of a model that apply under the same conditions. */
 export const priceSchema = z.strictObject({
@@ -93,8 +96,9 @@ export const priceSchema = z.strictObject({
     }),
   ),
 })
+export type PriceObject = z.infer<typeof priceSchema>
 
-export function priceObject({ model, when, prices }: ListedPrice): z.infer<typeof priceSchema> {
+export function priceObject({ model, when, prices }: ListedPrice): PriceObject {
   return {
     object: 'price',
     model,
@@ -131,8 +135,9 @@ export const vendorSchema = z.strictObject({
   in_flight: z.int(),
   keys: z.array(vendorKeySchema),
 })
+export type VendorObject = z.infer<typeof vendorSchema>
 
-export function vendorObject({ vendor, origin, inFlight, keys }: VendorReport): z.infer<typeof vendorSchema> {
+export function vendorObject({ vendor, origin, inFlight, keys }: VendorReport): VendorObject {
   return { object: 'vendor', id: vendor, origin, in_flight: inFlight, keys: keys.map(vendorKeyObject) }
 }
 

@@ -35,8 +35,9 @@ export const taskSchema = z.strictObject({
   next_poll_at_ms: timeMs,
   deadline_at_ms: timeMs,
 })
+export type TaskObject = z.infer<typeof taskSchema>
 
-export function taskObject(task: TaskRecord, { can }: Operator): z.infer<typeof taskSchema> {
+export function taskObject(task: TaskRecord, { can }: Operator): TaskObject {
   const { details } = task
   const { error } = details
   return {
@@ -84,8 +85,9 @@ export const deliverySchema = z.strictObject({
   next_attempt_at_ms: timeMs.nullable(),
   resent_at_ms: timeMs.nullable(),
 })
+export type DeliveryObject = z.infer<typeof deliverySchema>
 
-export function deliveryObject(delivery: WebhookDelivery): z.infer<typeof deliverySchema> {
+export function deliveryObject(delivery: WebhookDelivery): DeliveryObject {
   const { resentAtMs } = delivery
   return {
     object: 'delivery',

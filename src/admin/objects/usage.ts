@@ -29,12 +29,13 @@ export const usageRowSchema = z.strictObject({
   /** Percentiles, if requested; null if no call has a value. */
   percentiles: z.strictObject({ duration: percentiles, first_byte: percentiles }).optional(),
 })
+export type UsageRowObject = z.infer<typeof usageRowSchema>
 
 function percentilesObject(of: Percentiles | undefined): z.infer<typeof percentiles> {
   return of === undefined ? null : { p50_ms: of.p50Ms, p95_ms: of.p95Ms, p99_ms: of.p99Ms }
 }
 
-export function usageRowObject(row: UsageReportRow): z.infer<typeof usageRowSchema> {
+export function usageRowObject(row: UsageReportRow): UsageRowObject {
   const { atMs, account, key, model, endpoint, vendor, endUser: end_user, tag } = row
   return {
     ...(atMs === undefined ? {} : { at_ms: atMs }),
@@ -88,8 +89,9 @@ export const requestSchema = z.strictObject({
   due: dollars,
   charged: dollars,
 })
+export type RequestObject = z.infer<typeof requestSchema>
 
-export function requestObject(record: UsageRecord): z.infer<typeof requestSchema> {
+export function requestObject(record: UsageRecord): RequestObject {
   return {
     object: 'request',
     id: record.id,
@@ -142,6 +144,7 @@ export const requestDetailSchema = requestSchema.extend({
   /** Journal lines of its charge. */
   journal: z.array(entrySchema),
 })
+export type RequestDetailObject = z.infer<typeof requestDetailSchema>
 
 export function attemptObjects(record: UsageRecord): z.infer<typeof attemptSchema>[] {
   return (record.attempts ?? onlyAttempt(record)).map((attempt) => ({

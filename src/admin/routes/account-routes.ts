@@ -3,11 +3,11 @@ import { GatewayError } from '../../core/errors.ts'
 import { formatDollars, parseDollars } from '../../core/money.ts'
 import { monthOf } from '../../gateway/account-books.ts'
 import type { AccountUpdate } from '../../gateway/accounts.ts'
-import type { Gateway } from '../../gateway/gateway.ts'
 import type { Account, NewAccount } from '../../stores/ledger.ts'
 import type { SpendingCap } from '../../stores/principal.ts'
 import {
   type AdminCall,
+  type Administration,
   type AdminRoute,
   changeId,
   checkScope,
@@ -48,8 +48,8 @@ import {
 } from '../objects/fields.ts'
 
 const settings = {
-  tier: z.enum(['free', 'paid']).optional(),
   name: label.nullable().optional(),
+  tier: z.enum(['paid', 'free']).optional(),
   plan: z.string().min(1).max(200).nullable().optional(),
   /** Requires the scope `money`, like `credit_limit`. */
   billing: z.enum(['prepaid', 'metered']).nullable().optional(),
@@ -60,13 +60,13 @@ const update = z.strictObject(settings)
 const creation = z.strictObject({ id: newId.optional(), ...settings })
 
 /** Routes of accounts. Routes of their money are in `book-routes.ts`. */
-export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
+export const ACCOUNT_ROUTES: readonly AdminRoute<Administration>[] = [
   defineRoute({
     id: 'list_accounts',
     method: 'GET',
     path: '/accounts',
     tag: 'accounts',
-    summary: 'Accounts by id',
+    summary: 'List accounts, ordered by id',
     scope: 'read',
     query: z.strictObject({ search: z.string().max(200).optional(), ...pageQuery }),
     answer: listOfObjects(accountSchema),
@@ -80,7 +80,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts',
     tag: 'accounts',
-    summary: 'Makes an account, or gives the existing one of that id as it is',
+    summary: 'Create an account, or return the existing one with that id unchanged',
     scope: 'write',
     creates: 'account',
     body: creation,
@@ -95,7 +95,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/accounts/{account}',
     tag: 'accounts',
-    summary: 'One account',
+    summary: 'Show balance, held money and settings of an account',
     scope: 'read',
     answer: accountSchema,
     run: (call) => accountAnswer(call, (accounts, name) => accounts.get(name)),
@@ -105,7 +105,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     method: 'PATCH',
     path: '/accounts/{account}',
     tag: 'accounts',
-    summary: 'Changes an account; null takes a value away',
+    summary: 'Change an account; null removes a value',
     scope: 'write',
     body: update,
     answer: accountSchema,
@@ -116,7 +116,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/accounts/{account}/spending',
     tag: 'accounts',
-    summary: 'What an account and its keys have spent today and in this month, and what their caps still allow',
+    summary: 'Show what an account and its keys have spent today and this month, and the rest of their caps',
     scope: 'read',
     answer: spendingSchema,
     async run(call) {
@@ -129,7 +129,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts/{account}/freeze',
     tag: 'accounts',
-    summary: 'Refuses the calls of an account from now on',
+    summary: 'Reject the calls of an account',
     scope: 'write',
     body: z.strictObject({ reason }),
     answer: accountSchema,
@@ -140,7 +140,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts/{account}/unfreeze',
     tag: 'accounts',
-    summary: 'Accepts the calls of an account again',
+    summary: 'Accept the calls of an account again',
     scope: 'write',
     answer: accountSchema,
     run: (call) => accountAnswer(call, (accounts, name) => accounts.unfreeze(name)),
@@ -149,8 +149,8 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
 
 /** Returns the account in the path after a step. @throws GatewayError with status 404 if it does not exist. */
 async function accountAnswer(
-  call: Pick<AdminCall, 'gateway' | 'params'>,
-  step: (accounts: Gateway['accounts'], name: string) => Promise<Account | undefined>,
+  call: Pick<AdminCall<Administration>, 'gateway' | 'params'>,
+  step: (accounts: Administration['accounts'], name: string) => Promise<Account | undefined>,
 ) {
   const name = paramOf(call, 'account')
   return accountObject(existing('account', name, await step(call.gateway.accounts, name)))
@@ -203,9 +203,10 @@ const changeSchema = z.strictObject({
   balance: dollars,
   owed: dollars,
 })
+export type MoneyChangeObject = z.infer<typeof changeSchema>
 
 /** State of an account after a change. */
-async function changeObject({ gateway }: AdminCall | Pick<AdminCall, 'gateway'>, account: string, change: Change) {
+async function changeObject({ gateway }: Pick<AdminCall<Administration>, 'gateway'>, account: string, change: Change) {
   const { balance = 0n, owed = 0n } = (await gateway.accounts.get(account)) ?? {}
   return {
     object: 'account.change' as const,
@@ -225,13 +226,13 @@ interface Change {
 const range = { from: moment.optional(), until: moment.optional(), month: z.string().max(20).optional() }
 
 /** Routes of accounts' money. Amounts are decimal dollars. */
-export const BOOK_ROUTES: readonly AdminRoute[] = [
+export const BOOK_ROUTES: readonly AdminRoute<Administration>[] = [
   defineRoute({
     id: 'credit_account',
     method: 'POST',
     path: '/accounts/{account}/credits',
     tag: 'money',
-    summary: 'Adds money; what the account owes is paid from it first',
+    summary: 'Add credit in dollars, which pays debts first; a repeated id has no effect',
     scope: 'money',
     body: z.strictObject({
       amount: dollars,
@@ -258,7 +259,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts/{account}/adjustments',
     tag: 'money',
-    summary: 'Corrects a balance; a negative amount takes money',
+    summary: 'Correct a balance; a negative amount takes money',
     scope: 'money',
     body: z.strictObject({ amount: dollars, reason, id: newId.optional() }),
     answer: changeSchema,
@@ -275,7 +276,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/refunds',
     tag: 'money',
-    summary: 'Gives money of a charge back; what is left of it when no amount is given',
+    summary: 'Refund a charge; without an amount, the rest of it',
     scope: 'money',
     target: 'charge',
     body: z.strictObject({
@@ -299,7 +300,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/accounts/{account}/journal',
     tag: 'money',
-    summary: 'Lines of an account’s journal',
+    summary: 'List lines of the journal of an account',
     scope: 'read',
     query: z.strictObject({ ...range, order: z.enum(['newest', 'oldest']).optional(), ...pageQuery }),
     answer: listOfObjects(entrySchema),
@@ -315,7 +316,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/accounts/{account}/journal.csv',
     tag: 'money',
-    summary: 'An account’s journal as CSV, oldest line first',
+    summary: 'Export the journal of an account as CSV, oldest line first',
     scope: 'read',
     query: z.strictObject(range),
     answers: ['text/csv'],
@@ -331,7 +332,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/accounts/{account}/statements/{month}',
     tag: 'money',
-    summary: 'A UTC month’s opening balance, sums and closing balance',
+    summary: 'Show opening balance, sums and closing balance of a UTC month',
     scope: 'read',
     answer: statementSchema,
     async run(call) {
@@ -356,13 +357,13 @@ function rangeOf({ from, until, month }: AskedRange) {
 }
 
 /** Routes of money held for calls in progress. */
-export const HOLD_ROUTES: readonly AdminRoute[] = [
+export const HOLD_ROUTES: readonly AdminRoute<Administration>[] = [
   defineRoute({
     id: 'list_holds',
     method: 'GET',
     path: '/holds',
     tag: 'holds',
-    summary: 'Open holds, oldest first',
+    summary: 'List money held for calls in progress, oldest first',
     scope: 'read',
     query: z.strictObject({ account: z.string().optional(), ...pageQuery }),
     answer: listOfObjects(holdSchema),
@@ -376,7 +377,7 @@ export const HOLD_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/holds/{hold}/settle',
     tag: 'holds',
-    summary: 'Charges a hold by hand',
+    summary: 'Charge a hold manually',
     scope: 'money',
     body: z.strictObject({ amount: dollars, reason: reason.optional() }),
     answer: resolutionSchema,
@@ -391,7 +392,7 @@ export const HOLD_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/holds/{hold}/void',
     tag: 'holds',
-    summary: 'Gives a hold back without a charge',
+    summary: 'Release a hold without a charge',
     scope: 'money',
     answer: resolutionSchema,
     async run(call) {

@@ -1,8 +1,7 @@
 import * as z from 'zod'
-import type { Gateway } from '../../gateway/gateway.ts'
 import type { KeyRecord } from '../../stores/api-keys.ts'
 import type { RateLimits } from '../../stores/rate-limiter.ts'
-import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
+import { type Administration, type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
 import { keyObject, keySchema, madeKeySchema } from '../objects/accounts.ts'
 import {
   bodyMoment,
@@ -24,13 +23,13 @@ const DEFAULT_LIMIT = 1_000
 const names = z.array(z.string().min(1).max(200)).min(1).max(1_000)
 
 /** Routes of callers' keys. */
-export const KEY_ROUTES: readonly AdminRoute[] = [
+export const KEY_ROUTES: readonly AdminRoute<Administration>[] = [
   defineRoute({
     id: 'list_keys',
     method: 'GET',
     path: '/keys',
     tag: 'keys',
-    summary: 'Keys of one account, or of all, oldest first',
+    summary: 'List keys of one account, or of all, oldest first',
     scope: 'read',
     query: z.strictObject({ account: z.string().optional(), ...pageQuery }),
     answer: listOfObjects(keySchema),
@@ -48,7 +47,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/keys',
     tag: 'keys',
-    summary: 'Makes a key, which is shown this once',
+    summary: 'Create a key, which is shown only once',
     scope: 'write',
     // A key can read the stored data of its account.
     alsoScope: 'content',
@@ -89,7 +88,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     method: 'PATCH',
     path: '/keys/{key}',
     tag: 'keys',
-    summary: 'Changes limits, cap and trust of a key; null takes limits or cap away',
+    summary: 'Change limits, cap and trust of a key; null removes limits or cap',
     scope: 'write',
     body: z.strictObject({
       limits: rateLimits.nullable().optional(),
@@ -114,7 +113,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/keys/{key}/revoke',
     tag: 'keys',
-    summary: 'Ends a key; gateways refuse it within 5 seconds',
+    summary: 'Revoke a key; gateways reject it within 5 seconds',
     scope: 'write',
     answer: keySchema,
     async run(call) {
@@ -128,7 +127,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/keys/{key}/rotate',
     tag: 'keys',
-    summary: 'Makes a key like an old one, which ends after the overlap; the new one is shown this once',
+    summary: 'Replace a key; the old one expires after the overlap, and the new one is shown only once',
     scope: 'write',
     // A key can read the stored data of its account.
     alsoScope: 'content',
@@ -144,7 +143,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
   }),
 ]
 
-async function storedKey(gateway: Gateway, keyId: string): Promise<KeyRecord> {
+async function storedKey(gateway: Administration, keyId: string): Promise<KeyRecord> {
   return existing('key', keyId, await gateway.keys.find(keyId))
 }
 

@@ -4,6 +4,7 @@ import type { GatewayRequest } from '../../core/exchange.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
 import {
+  type Administration,
   type AdminRoute,
   changeId,
   checkScope,
@@ -30,7 +31,7 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/session',
     tag: 'operator',
-    summary: 'Returns the signed-in operator, their permissions, and whether changes are allowed',
+    summary: 'Show the signed-in operator, their permissions, and whether changes are allowed',
     scope: 'read',
     answer: z.strictObject({
       object: z.literal('session'),
@@ -56,7 +57,7 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
     path: '/playground',
     tag: 'operator',
     summary:
-      'Makes a call in the name of an account, which is charged as any other; what the account has stored takes the scope `content` too',
+      'Call an endpoint for an account, which pays for it; stored data of the account needs the scope `content` too',
     scope: 'play',
     target: 'account',
     body: z.strictObject({
@@ -128,13 +129,13 @@ function isContainer(value: unknown): boolean {
 }
 
 /** Routes of changes by operators. */
-export const AUDIT_ROUTES: readonly AdminRoute[] = [
+export const AUDIT_ROUTES: readonly AdminRoute<Administration>[] = [
   defineRoute({
     id: 'list_changes',
     method: 'GET',
     path: '/audit',
     tag: 'audit',
-    summary: 'Changes by operators of the last 365 days, newest first',
+    summary: 'List changes by operators of the last 365 days, newest first',
     scope: 'read',
     query: z.strictObject({ subject: id.optional(), from: moment.optional(), to: moment.optional(), ...pageQuery }),
     answer: listOfObjects(auditEntrySchema),

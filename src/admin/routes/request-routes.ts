@@ -3,12 +3,19 @@ import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import { csvCell } from '../../gateway/account-books.ts'
-import type { Gateway } from '../../gateway/gateway.ts'
 import { findRecord, NO_RECORD, type UsageReport } from '../../gateway/usage.ts'
 import { USAGE_GROUPS, USAGE_STEPS, type UsageQuery } from '../../usage/usage-query.ts'
 import type { UsageRecord } from '../../usage/usage-record.ts'
 import { DAY_MS } from '../../usage/usage-store.ts'
-import { type AdminCall, type AdminRoute, defineRawRoute, defineRoute, notFound, paramOf } from '../admin-route.ts'
+import {
+  type AdminCall,
+  type Administration,
+  type AdminRoute,
+  defineRawRoute,
+  defineRoute,
+  notFound,
+  paramOf,
+} from '../admin-route.ts'
 import { entryObject } from '../objects/accounts.ts'
 import {
   bodyMoment,
@@ -51,13 +58,14 @@ const MOST_READ = 10_000
 const LARGEST_PIECE = 500
 
 /** Routes of single calls. */
-export const REQUEST_ROUTES: readonly AdminRoute[] = [
+export const REQUEST_ROUTES: readonly AdminRoute<Administration>[] = [
   defineRoute({
     id: 'list_requests',
     method: 'GET',
     path: '/requests',
     tag: 'requests',
-    summary: 'Calls, newest first; with filters a page may hold fewer than `limit`, even none, while there are more',
+    summary:
+      'List single calls, newest first; with filters a page may hold fewer than `limit`, even none, while there are more',
     scope: 'read',
     query: z.strictObject({ from: moment.optional(), to: moment.optional(), ...filters, ...pageQuery }),
     answer: listOfObjects(requestSchema),
@@ -77,7 +85,7 @@ export const REQUEST_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/requests/{request}',
     tag: 'requests',
-    summary: 'One call with its attempts and its lines in the journal',
+    summary: 'Show one call with its attempts and journal lines',
     scope: 'read',
     /** End of the call, from a list of calls. Without it, the search uses the time in the id. */
     query: z.strictObject({ ended_at: moment.optional() }),
@@ -115,7 +123,7 @@ interface AskedPage {
  * limit. The reads grow while few records match, so that such filters need few queries.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
-async function filteredPage(gateway: Gateway, { range, after, limit, wanted }: AskedPage) {
+async function filteredPage(gateway: Administration, { range, after, limit, wanted }: AskedPage) {
   const found: UsageRecord[] = []
   let next = after
   let piece = limit
@@ -160,7 +168,7 @@ function isSame(wanted: string | undefined, value = ''): boolean {
 }
 
 /** A charge is written at the end of its call, and its hold has the call's id. */
-async function journalOf(gateway: Gateway, { id, accountId, endedAtMs }: UsageRecord) {
+async function journalOf(gateway: Administration, { id, accountId, endedAtMs }: UsageRecord) {
   if ((await gateway.accounts.get(accountId)) === undefined) return []
   const range = { fromMs: endedAtMs, untilMs: endedAtMs + 1, limit: 1_000 }
   const { entries } = await gateway.accounts.journal(accountId, range)
@@ -208,13 +216,13 @@ const daysOfBody = z.strictObject({ from: bodyMoment, to: bodyMoment.optional() 
 const DEFAULT_DAYS = 30
 
 /** Routes of sums of calls, and of their verification. */
-export const USAGE_ROUTES: readonly AdminRoute[] = [
+export const USAGE_ROUTES: readonly AdminRoute<Administration>[] = [
   defineRoute({
     id: 'query_usage',
     method: 'GET',
     path: '/usage',
     tag: 'usage',
-    summary: 'Sums of calls by time, account, key, model, endpoint, vendor, end user and tag',
+    summary: 'Show usage and charges by time, account, key, model, endpoint, vendor, end user and tag',
     scope: 'read',
     query: usageQuery,
     answer: reportSchema,
@@ -234,7 +242,7 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/usage.csv',
     tag: 'usage',
-    summary: 'The same as CSV',
+    summary: 'Export usage and charges as CSV',
     scope: 'read',
     query: usageQuery,
     answers: ['text/csv'],
@@ -247,7 +255,7 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/usage/verify',
     tag: 'usage',
-    summary: 'Accounts for which records, sums and journal of whole days differ',
+    summary: 'Compare records, sums and journal of whole days, and list the accounts that differ',
     scope: 'read',
     query: days,
     answer: z.strictObject({
@@ -272,7 +280,7 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/usage/rebuild',
     tag: 'usage',
-    summary: 'Makes the sums of whole days again from their records',
+    summary: 'Rebuild the sums of whole days from their records',
     scope: 'write',
     body: daysOfBody,
     answer: z.strictObject({ object: z.literal('usage.rebuild'), rebuilt: z.literal(true) }),
@@ -306,7 +314,7 @@ function reportOf({
   gateway,
   clock,
   query,
-}: Pick<AdminCall, 'gateway' | 'clock'> & { readonly query: Asked }): Promise<UsageReport> {
+}: Pick<AdminCall<Administration>, 'gateway' | 'clock'> & { readonly query: Asked }): Promise<UsageReport> {
   const { from, to, group_by: _groups, limit, top, percentiles, end_user: endUser, ...filters } = query
   return gateway.usage.query({
     from: from === undefined ? clock.now() - (DEFAULT_DAYS - 1) * DAY_MS : momentText(from),

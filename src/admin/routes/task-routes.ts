@@ -1,17 +1,18 @@
 import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
-import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
-import { countOf, id, listObject, listOfObjects, pageQuery } from '../objects/fields.ts'
+import { DEFAULT_SECRET_OVERLAP_MS } from '../../gateway/webhooks.ts'
+import { type Administration, type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
+import { countOf, id, listObject, listOfObjects, pageQuery, timeMs } from '../objects/fields.ts'
 import { deliveryObject, deliverySchema, deliveryState, taskObject, taskSchema, taskState } from '../objects/task.ts'
 
-/** Routes of accounts' tasks, and of the messages about them. */
+/** Routes of accounts' tasks. */
 export const TASK_ROUTES: readonly AdminRoute[] = [
   defineRoute({
     id: 'list_all_tasks',
     method: 'GET',
     path: '/tasks',
     tag: 'tasks',
-    summary: 'Tasks of all accounts, newest first',
+    summary: 'List tasks of all accounts, newest first',
     scope: 'read',
     query: z.strictObject({ account: id.optional(), state: taskState.optional(), ...pageQuery }),
     answer: listOfObjects(taskSchema),
@@ -24,30 +25,11 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     },
   }),
   defineRoute({
-    id: 'list_all_deliveries',
-    method: 'GET',
-    path: '/deliveries',
-    tag: 'tasks',
-    summary: 'Webhook messages of all accounts, newest first, with their newest 50 attempts',
-    scope: 'read',
-    query: z.strictObject({ account: id.optional(), state: deliveryState.optional(), ...pageQuery }),
-    answer: listOfObjects(deliverySchema),
-    async run({ gateway, query: { account, state, after: cursor, limit } }) {
-      const { deliveries, next } = await gateway.webhooks.listAll({
-        accountId: account,
-        state,
-        cursor,
-        limit: countOf(limit),
-      })
-      return listObject(deliveries.map(deliveryObject), next)
-    },
-  }),
-  defineRoute({
     id: 'list_tasks',
     method: 'GET',
     path: '/accounts/{account}/tasks',
     tag: 'tasks',
-    summary: 'An account’s tasks, newest first',
+    summary: 'List tasks of an account, newest first',
     scope: 'read',
     query: z.strictObject(pageQuery),
     answer: listOfObjects(taskSchema),
@@ -66,7 +48,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/accounts/{account}/tasks/{task}',
     tag: 'tasks',
-    summary: 'One task, by our id or the vendor’s',
+    summary: 'Show one task, by the gateway’s id or the vendor’s',
     scope: 'read',
     answer: taskSchema,
     async run(call) {
@@ -80,7 +62,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts/{account}/tasks/{task}/cancel',
     tag: 'tasks',
-    summary: 'Cancels a batch, a background answer, or a video that its vendor has not begun',
+    summary: 'Cancel a batch, a background answer, or a video that its vendor has not begun',
     scope: 'write',
     target: 'task',
     showsContent: true,
@@ -91,12 +73,35 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
       return taskObject(task, call.operator)
     },
   }),
+]
+
+/** Routes of messages about tasks, and of the secrets that sign them. */
+export const WEBHOOK_ROUTES: readonly AdminRoute<Administration>[] = [
+  defineRoute({
+    id: 'list_all_deliveries',
+    method: 'GET',
+    path: '/deliveries',
+    tag: 'tasks',
+    summary: 'List webhook messages of all accounts, newest first, with their newest 50 attempts',
+    scope: 'read',
+    query: z.strictObject({ account: id.optional(), state: deliveryState.optional(), ...pageQuery }),
+    answer: listOfObjects(deliverySchema),
+    async run({ gateway, query: { account, state, after: cursor, limit } }) {
+      const { deliveries, next } = await gateway.webhooks.listAll({
+        accountId: account,
+        state,
+        cursor,
+        limit: countOf(limit),
+      })
+      return listObject(deliveries.map(deliveryObject), next)
+    },
+  }),
   defineRoute({
     id: 'list_deliveries',
     method: 'GET',
     path: '/accounts/{account}/tasks/{task}/deliveries',
     tag: 'tasks',
-    summary: 'Webhook messages about a task, oldest first, with their newest 50 attempts',
+    summary: 'List webhook messages about a task, oldest first, with their newest 50 attempts',
     scope: 'read',
     answer: listOfObjects(deliverySchema),
     async run(call) {
@@ -109,7 +114,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts/{account}/deliveries/{delivery}/resend',
     tag: 'tasks',
-    summary: 'Sends a webhook message again, whatever became of it',
+    summary: 'Send a webhook message again, whatever its state',
     scope: 'write',
     target: 'delivery',
     answer: z.strictObject({ object: z.literal('delivery.resend'), delivery: id, resent: z.literal(true) }),
@@ -125,7 +130,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/accounts/{account}/webhook_secret',
     tag: 'tasks',
-    summary: 'The secret that signs the webhook messages of an account; made now if there is none',
+    summary: 'Show the secret that signs the webhook messages of an account; creates one if there is none',
     // The scope is `write`, because the secret can sign messages in the gateway's name.
     scope: 'write',
     secret: 'secret',
@@ -146,7 +151,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/accounts/{account}/webhook_secret',
     tag: 'tasks',
-    summary: 'Gives an account a new secret; older ones still sign during the overlap',
+    summary: 'Give an account a new webhook secret; older ones still sign during the overlap',
     scope: 'write',
     secret: 'secret',
     body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),
@@ -155,14 +160,16 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
       account: id,
       /** The secret, or null if the request was repeated. */
       secret: z.string().nullable(),
+      /** End of the time in which older secrets still sign. */
+      older_until_ms: timeMs,
     }),
     async run(call) {
       const account = paramOf(call, 'account')
       existing('account', account, await call.gateway.accounts.get(account))
-      const { overlap_ms: overlapMs } = call.body
-      const options = overlapMs === undefined ? {} : { overlapMs }
-      const secret = await call.gateway.webhooks.rotateSecret(account, options)
-      return { object: 'webhook.secret' as const, account, secret }
+      const { overlap_ms: overlapMs = DEFAULT_SECRET_OVERLAP_MS } = call.body
+      const secret = await call.gateway.webhooks.rotateSecret(account, { overlapMs })
+      const older_until_ms = Math.floor(call.clock.now() + overlapMs)
+      return { object: 'webhook.secret' as const, account, secret, older_until_ms }
     },
   }),
 ]

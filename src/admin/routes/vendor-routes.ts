@@ -28,7 +28,7 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/vendors',
     tag: 'vendors',
-    summary: 'Circuits, load and latencies of the vendors and the operator’s keys, as seen from this process',
+    summary: 'List vendors and the operator’s keys with circuits, load and latencies, as seen from this process',
     scope: 'read',
     answer: listOfObjects(vendorSchema).extend({ retries_left: z.number(), catalog: catalogSchema }),
     async run({ gateway }) {
@@ -42,7 +42,7 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/vendor_keys/{credential}/eject',
     tag: 'vendors',
-    summary: 'Leaves a vendor key of this process alone for a while; one request probes it then',
+    summary: 'Take a vendor key of this process out of use for a while; one request probes it then',
     scope: 'write',
     /** Default: one hour. */
     body: z.strictObject({ for_ms: z.number().positive().optional() }),
@@ -58,7 +58,7 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/vendor_keys/{credential}/restore',
     tag: 'vendors',
-    summary: 'Closes the circuit of a vendor key in this process, for whatever reason it was opened',
+    summary: 'Close the circuit of a vendor key in this process, whatever opened it',
     scope: 'write',
     answer: vendorSchema,
     async run(call) {
@@ -72,7 +72,7 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/models',
     tag: 'models',
-    summary: 'Models of the catalog, with the ways to them',
+    summary: 'List models of the catalog with their routes',
     scope: 'read',
     answer: listOfObjects(modelSchema),
     async run({ gateway }) {
@@ -89,7 +89,8 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/models/retiring',
     tag: 'models',
-    summary: 'Models called in the last 30 days that their vendors end within 60 days or have ended, with their spend',
+    summary:
+      'List models called in the last 30 days that their vendors end within 60 days or have ended, with their spend',
     scope: 'read',
     answer: listOfObjects(retiringModelSchema),
     async run({ gateway: { catalog, usage }, clock }) {
@@ -110,7 +111,7 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     method: 'GET',
     path: '/prices',
     tag: 'models',
-    summary: 'What models cost by the price list in force; billing is "off" when there is none',
+    summary: 'List prices of models; billing is "off" if there are none',
     scope: 'read',
     answer: listOfObjects(priceSchema).extend({ billing: z.enum(['on', 'off']), currency: z.literal('USD') }),
     async run({ gateway }) {
