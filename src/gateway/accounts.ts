@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
-import { formatDollars, parseDollars } from '../core/money.ts'
+import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { LedgerEntry } from '../stores/journal.ts'
 import {
@@ -88,19 +88,6 @@ export interface Accounts extends AccountBooks {
   ): Promise<boolean>
   /** Returns journal lines, newest first. */
   ledger(accountId: string, options?: { readonly limit?: number }): Promise<readonly LedgerEntry[]>
-}
-
-/** Returns an account in the format of `GET /v1/account`. Operators see more members of the same object. */
-export function balanceObject(account: Pick<Account, 'id' | 'balance' | 'held' | 'owed' | 'tier'>) {
-  return {
-    object: 'account' as const,
-    id: account.id,
-    balance: formatDollars(account.balance),
-    held: formatDollars(account.held),
-    owed: formatDollars(account.owed),
-    currency: 'USD' as const,
-    tier: account.tier,
-  }
 }
 
 /** Members that `update` can change. */

@@ -3,6 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { isPending } from '../core/maybe-promise.ts'
 import { overloadReason } from '../core/memory-use.ts'
+import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import { identify } from '../pipeline/authenticate.ts'
@@ -22,7 +23,6 @@ import { DeferredSubmission } from '../tasks/deferred-submission.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
 import { contentRange, serveTaskRequest } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
-import { balanceObject } from './accounts.ts'
 import { bearsOperatorKey, operatorRefusal } from './authenticate.ts'
 import { serveEstimate } from './estimates.ts'
 import type { Health } from './health.ts'
@@ -299,8 +299,15 @@ async function read(
   const account = await context.store.ledger.account(principal.accountId)
   if (account === undefined && context.prices !== undefined)
     throw context.principalFaults.unknownAccount(principal.accountId)
-  const money = account ?? { balance: 0n, held: 0n, owed: 0n }
-  respondJson(sink, requestId, balanceObject({ ...money, id: principal.accountId, tier: principal.tier }))
+  respondJson(sink, requestId, {
+    object: 'account',
+    id: principal.accountId,
+    balance: formatDollars(account?.balance ?? 0n),
+    held: formatDollars(account?.held ?? 0n),
+    owed: formatDollars(account?.owed ?? 0n),
+    currency: 'USD',
+    tier: principal.tier,
+  })
 }
 
 interface Failing {

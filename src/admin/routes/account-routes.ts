@@ -384,7 +384,7 @@ export const HOLD_ROUTES: readonly AdminRoute<Administration>[] = [
     async run(call) {
       const hold = paramOf(call, 'hold')
       const { amount, reason: why } = call.body
-      return resolutionObject(hold, await call.gateway.holds.settle(hold, amount, { reason: why }))
+      return resolutionObject({ hold, ...(await call.gateway.holds.settle(hold, amount, { reason: why })) })
     },
   }),
   defineRoute({
@@ -397,7 +397,7 @@ export const HOLD_ROUTES: readonly AdminRoute<Administration>[] = [
     answer: resolutionSchema,
     async run(call) {
       const hold = paramOf(call, 'hold')
-      return resolutionObject(hold, await call.gateway.holds.void(hold))
+      return resolutionObject({ hold, ...(await call.gateway.holds.void(hold)) })
     },
   }),
 ]

@@ -19,7 +19,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     async run({ gateway, operator, query: { account, state, after: cursor, limit } }) {
       const { tasks, next } = await gateway.tasks.listAll({ accountId: account, state, cursor, limit: countOf(limit) })
       return listObject(
-        tasks.map((task) => taskObject(task, operator)),
+        tasks.map((task) => taskObject({ task, operator })),
         next,
       )
     },
@@ -38,7 +38,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
       const options = { after, ...(limit === undefined ? {} : { limit: countOf(limit) }) }
       const page = await call.gateway.tasks.list(paramOf(call, 'account'), options)
       return listObject(
-        page.tasks.map((task) => taskObject(task, call.operator)),
+        page.tasks.map((task) => taskObject({ task, operator: call.operator })),
         page.hasMore ? page.tasks.at(-1)?.id : undefined,
       )
     },
@@ -54,7 +54,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     async run(call) {
       const taskId = paramOf(call, 'task')
       const task = existing('task', taskId, await call.gateway.tasks.get(paramOf(call, 'account'), taskId))
-      return taskObject(task, call.operator)
+      return taskObject({ task, operator: call.operator })
     },
   }),
   defineRoute({
@@ -70,7 +70,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     async run(call) {
       const taskId = paramOf(call, 'task')
       const task = existing('task', taskId, await call.gateway.tasks.cancel(paramOf(call, 'account'), taskId))
-      return taskObject(task, call.operator)
+      return taskObject({ task, operator: call.operator })
     },
   }),
 ]

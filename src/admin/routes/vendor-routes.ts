@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { noticeStartMs, retirementOf } from '../../catalog/catalog.ts'
-import { formatDollars } from '../../core/money.ts'
 import { DAY_MS } from '../../usage/usage-store.ts'
 import { type AdminCall, type AdminRoute, defineRoute, existing, paramOf } from '../admin-route.ts'
 import {
@@ -10,6 +9,7 @@ import {
   modelSchema,
   priceObject,
   priceSchema,
+  retiringModelObject,
   retiringModelSchema,
   vendorObject,
   vendorSchema,
@@ -79,7 +79,7 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
       const listed = new Map(gateway.models().map((model) => [model.id, model]))
       const rows = gateway.catalog.list().flatMap((row) => {
         const model = listed.get(row.id)
-        return model === undefined ? [] : [modelObject(model, row)]
+        return model === undefined ? [] : [modelObject({ listed: model, row })]
       })
       return listObject(rows, undefined)
     },
@@ -96,12 +96,11 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     async run({ gateway: { catalog, usage }, clock }) {
       const nowMs = clock.now()
       const { rows } = await usage.query({ from: nowMs - SPEND_DAYS * DAY_MS, groupBy: ['model'], top: MAX_RETIRING })
-      const retiring = rows.flatMap(({ model: name = '', requests, chargedNanoDollars }) => {
-        const model = catalog.find(name)
+      const retiring = rows.flatMap((row) => {
+        const model = catalog.find(row.model ?? '')
         const retires = model && retirementOf(model, catalog.source)
-        if (retires === undefined || nowMs < noticeStartMs(retires)) return []
-        const charged = formatDollars(chargedNanoDollars)
-        return [{ object: 'retiring_model' as const, id: name, vendor: model!.vendor, retires, requests, charged }]
+        if (model === undefined || retires === undefined || nowMs < noticeStartMs(retires)) return []
+        return [retiringModelObject({ model, retires, row })]
       })
       return listObject(retiring, undefined)
     },
