@@ -73,51 +73,92 @@ export interface AdminRoute<Host = Gateway> {
   readonly run: (call: AdminCall<Host>) => Promise<AdminAnswer>
 }
 
+/** Values of the parameters in a path. */
+type PathParams<Path extends string> = { readonly [Name in ParamNames<Path>]: string }
+type ParamNames<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamNames<Rest> : never
+
 /** Input of a route that is defined with schemas. */
-interface CheckedCall<Host, Query, Body> extends Omit<AdminCall<Host>, 'query' | 'body'> {
+interface CheckedCall<Host, Path extends string, Query, Body>
+  extends Omit<AdminCall<Host>, 'params' | 'query' | 'body'> {
+  readonly params: PathParams<Path>
   readonly query: Query
   readonly body: Body
 }
 
-type RouteFacts = Omit<AdminRoute, 'answers' | 'query' | 'body' | 'answer' | 'run'>
+/** Route as it is defined: with its path under the name of its method. The scope of a `get` defaults to `read`. */
+type Definition<Path, Query, Body> = Omit<
+  AdminRoute,
+  'method' | 'path' | 'tag' | 'scope' | 'answers' | 'query' | 'body' | 'answer' | 'run'
+> &
+  (
+    | { readonly get: Path; readonly scope?: OperatorScope }
+    | { readonly post: Path; readonly scope: OperatorScope }
+    | { readonly patch: Path; readonly scope: OperatorScope }
+  ) & {
+    readonly query?: z.ZodType<Query>
+    readonly body?: z.ZodType<Body>
+  }
+
+/** Route without its tag, which {@link routesOf} adds. */
+export type UntaggedRoute<Host = Gateway> = Omit<AdminRoute<Host>, 'tag'>
 
 const NOTHING = z.strictObject({})
 
 /** Defines a route that answers with JSON. */
-export function defineRoute<Host, Answer extends object, Query = Record<string, never>, Body = Record<string, never>>(
-  definition: RouteFacts & {
-    readonly query?: z.ZodType<Query>
-    readonly body?: z.ZodType<Body>
+export function defineRoute<
+  Host,
+  Answer extends object,
+  const Path extends string,
+  Query = Record<string, never>,
+  Body = Record<string, never>,
+>(
+  definition: Definition<Path, Query, Body> & {
     readonly answer: z.ZodType<Answer>
-    run(call: CheckedCall<Host, NoInfer<Query>, NoInfer<Body>>): Promise<NoInfer<Answer>>
+    run(call: CheckedCall<Host, Path, NoInfer<Query>, NoInfer<Body>>): Promise<NoInfer<Answer>>
   },
-): AdminRoute<Host> {
-  const { query, body, run } = definition
+): UntaggedRoute<Host> {
+  const { run } = definition
   const answers = ['application/json']
-  return { ...definition, query, body, answers, run: async (call) => ({ json: await run(checked(call, query, body)) }) }
+  return { ...factsOf(definition), answers, run: async (call) => ({ json: await run(checked(call, definition)) }) }
 }
 
 /** Defines a route that answers with a file or another handler's stream. */
-export function defineRawRoute<Host, Query = Record<string, never>, Body = Record<string, never>>(
-  definition: RouteFacts & {
-    readonly query?: z.ZodType<Query>
-    readonly body?: z.ZodType<Body>
+export function defineRawRoute<
+  Host,
+  const Path extends string,
+  Query = Record<string, never>,
+  Body = Record<string, never>,
+>(
+  definition: Definition<Path, Query, Body> & {
     readonly answers: readonly string[]
-    run(call: CheckedCall<Host, NoInfer<Query>, NoInfer<Body>>): Promise<Exclude<AdminAnswer, { json: unknown }>>
+    run(call: CheckedCall<Host, Path, NoInfer<Query>, NoInfer<Body>>): Promise<Exclude<AdminAnswer, { json: unknown }>>
   },
-): AdminRoute<Host> {
-  const { query, body, run } = definition
-  return { ...definition, query, body, answer: undefined, run: async (call) => run(checked(call, query, body)) }
+): UntaggedRoute<Host> {
+  const { answers, run } = definition
+  return { ...factsOf(definition), answers, run: async (call) => run(checked(call, definition)) }
+}
+
+function factsOf<Query, Body>(definition: Definition<string, Query, Body> & { readonly answer?: z.ZodType }) {
+  const { query, body, answer, scope = 'read', ...facts } = definition
+  const schemas = { scope, query, body, answer }
+  if ('get' in facts) return { ...facts, ...schemas, method: 'GET' as const, path: facts.get }
+  if ('post' in facts) return { ...facts, ...schemas, method: 'POST' as const, path: facts.post }
+  return { ...facts, ...schemas, method: 'PATCH' as const, path: facts.patch }
+}
+
+/** Adds a tag to routes, by which the OpenAPI document groups them. */
+export function routesOf<Host>(tag: string, routes: readonly UntaggedRoute<Host>[]): readonly AdminRoute<Host>[] {
+  return routes.map((route) => ({ ...route, tag }))
 }
 
 /** @throws GatewayError `invalid_request` naming the parameter or field. */
-function checked<Host, Query, Body>(
-  { query, body, ...call }: AdminCall<Host>,
-  querySchema: z.ZodType = NOTHING,
-  bodySchema: z.ZodType = NOTHING,
-): CheckedCall<Host, Query, Body> {
+function checked<Host, Path extends string, Query, Body>(
+  { params, query, body, ...call }: AdminCall<Host>,
+  { query: querySchema = NOTHING, body: bodySchema = NOTHING }: { query?: z.ZodType; body?: z.ZodType },
+): CheckedCall<Host, Path, Query, Body> {
   return {
     ...call,
+    params: params as PathParams<Path>,
     query: checkRequest<Query>(querySchema, parametersOf(query, querySchema)),
     body: checkRequest<Body>(bodySchema, body ?? {}),
   }
@@ -142,11 +183,6 @@ function unknownParameter(name: string, known: readonly string[]): GatewayError 
   return new GatewayError('invalid_request', { message, param: name })
 }
 
-/** Returns the single parameter of a path. */
-export function paramOf({ params }: Pick<AdminCall, 'params'>, name: string): string {
-  return params[name] ?? ''
-}
-
 /** @throws GatewayError `permission_denied` if the operator does not have the scope. */
 export function checkScope({ name, can }: Operator, scope: OperatorScope): void {
   if (can.includes(scope)) return
@@ -154,7 +190,10 @@ export function checkScope({ name, can }: Operator, scope: OperatorScope): void 
 }
 
 /** @throws GatewayError `permission_denied` if the operator does not have all scopes of the route. */
-export function checkScopes(operator: Operator, { scope, alsoScope = scope }: RouteFacts): void {
+export function checkScopes(
+  operator: Operator,
+  { scope, alsoScope = scope }: Pick<AdminRoute, 'scope' | 'alsoScope'>,
+): void {
   checkScope(operator, scope)
   checkScope(operator, alsoScope)
 }

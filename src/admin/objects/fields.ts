@@ -143,15 +143,16 @@ export const bodyMoment = z.union([moment, z.int().min(0)])
 type SentMoment = z.output<typeof bodyMoment>
 
 /** Converts a time for `gateway.usage`, which accepts digits only as a number. */
-export function momentText(sent: SentMoment): SentMoment {
+export function momentText<Sent extends SentMoment | undefined>(sent: Sent): Sent | number {
   return typeof sent === 'string' && /^\d{1,15}$/.test(sent) ? Number(sent) : sent
 }
 
 /**
- * Returns a time in Unix milliseconds.
+ * Returns a time in Unix milliseconds, or `undefined` for one that was not sent.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
-export function momentMs(param: string, sent: SentMoment): number {
+export function momentMs(param: string, sent: SentMoment | undefined): number | undefined {
+  if (sent === undefined) return undefined
   try {
     return momentOf(param, momentText(sent))
   } catch (cause) {

@@ -5,13 +5,13 @@ import { isJsonObject } from '../../core/json.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
 import {
   type Administration,
-  type AdminRoute,
   changeId,
   checkScope,
   defineRawRoute,
   defineRoute,
   existing,
   OPERATOR_SCOPES,
+  type UntaggedRoute,
 } from '../admin-route.ts'
 import { auditEntryObject, auditEntrySchema } from '../objects/accounts.ts'
 import { countOf, id, listObject, listOfObjects, moment, momentMs, pageQuery } from '../objects/fields.ts'
@@ -25,14 +25,11 @@ const REFERENCE = /^(?:conversation|container)$|_ids?$/
 const HARMLESS: ReadonlySet<string> = new Set(['call_id', 'tool_call_id', 'tool_use_id', 'user_id'])
 
 /** Routes that concern the signed-in operator. */
-export const OPERATOR_ROUTES: readonly AdminRoute[] = [
+export const OPERATOR_ROUTES: readonly UntaggedRoute[] = [
   defineRoute({
     id: 'get_session',
-    method: 'GET',
-    path: '/session',
-    tag: 'operator',
+    get: '/session',
     summary: 'Show the signed-in operator, their permissions, and whether changes are allowed',
-    scope: 'read',
     answer: z.strictObject({
       object: z.literal('session'),
       operator: z.string(),
@@ -53,9 +50,7 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
   }),
   defineRawRoute({
     id: 'play',
-    method: 'POST',
-    path: '/playground',
-    tag: 'operator',
+    post: '/playground',
     summary:
       'Call an endpoint for an account, which pays for it; stored data of the account needs the scope `content` too',
     scope: 'play',
@@ -129,21 +124,18 @@ function isContainer(value: unknown): boolean {
 }
 
 /** Routes of changes by operators. */
-export const AUDIT_ROUTES: readonly AdminRoute<Administration>[] = [
+export const AUDIT_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'list_changes',
-    method: 'GET',
-    path: '/audit',
-    tag: 'audit',
+    get: '/audit',
     summary: 'List changes by operators of the last 365 days, newest first',
-    scope: 'read',
     query: z.strictObject({ subject: id.optional(), from: moment.optional(), to: moment.optional(), ...pageQuery }),
     answer: listOfObjects(auditEntrySchema),
     async run({ gateway, query: { subject, from, to, after: cursor, limit } }) {
       const page = await gateway.audit.list({
         subject,
-        fromMs: from === undefined ? undefined : momentMs('from', from),
-        untilMs: to === undefined ? undefined : momentMs('to', to),
+        fromMs: momentMs('from', from),
+        untilMs: momentMs('to', to),
         cursor,
         limit: countOf(limit),
       })

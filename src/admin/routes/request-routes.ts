@@ -10,11 +10,10 @@ import { DAY_MS } from '../../usage/usage-store.ts'
 import {
   type AdminCall,
   type Administration,
-  type AdminRoute,
   defineRawRoute,
   defineRoute,
   notFound,
-  paramOf,
+  type UntaggedRoute,
 } from '../admin-route.ts'
 import { entryObject } from '../objects/accounts.ts'
 import {
@@ -58,22 +57,19 @@ const MOST_READ = 10_000
 const LARGEST_PIECE = 500
 
 /** Routes of single calls. */
-export const REQUEST_ROUTES: readonly AdminRoute<Administration>[] = [
+export const REQUEST_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'list_requests',
-    method: 'GET',
-    path: '/requests',
-    tag: 'requests',
+    get: '/requests',
     summary:
       'List single calls, newest first; with filters a page may hold fewer than `limit`, even none, while there are more',
-    scope: 'read',
     query: z.strictObject({ from: moment.optional(), to: moment.optional(), ...filters, ...pageQuery }),
     answer: listOfObjects(requestSchema),
     async run({ gateway, query: { from, to, after, limit, ...wanted } }) {
       const range = {
         accountId: wanted.account,
-        from: from === undefined ? undefined : momentText(from),
-        to: to === undefined ? undefined : momentText(to),
+        from: momentText(from),
+        to: momentText(to),
       }
       const asked = { range, after, limit: countOf(limit) ?? DEFAULT_LIMIT, wanted }
       const page = await filteredPage(gateway, asked)
@@ -82,18 +78,13 @@ export const REQUEST_ROUTES: readonly AdminRoute<Administration>[] = [
   }),
   defineRoute({
     id: 'get_request',
-    method: 'GET',
-    path: '/requests/{request}',
-    tag: 'requests',
+    get: '/requests/{request}',
     summary: 'Show one call with its attempts and journal lines',
-    scope: 'read',
     /** End of the call, from a list of calls. Without it, the search uses the time in the id. */
     query: z.strictObject({ ended_at: moment.optional() }),
     answer: requestDetailSchema,
-    async run(call) {
-      const { gateway, query, clock } = call
-      const id = paramOf(call, 'request')
-      const endedAtMs = query.ended_at === undefined ? undefined : momentMs('ended_at', query.ended_at)
+    async run({ gateway, clock, params: { request: id }, query }) {
+      const endedAtMs = momentMs('ended_at', query.ended_at)
       const record = await findRecord(gateway.usage, { id, endedAtMs, nowMs: clock.now() })
       if (record === undefined) throw notFound('record of a request', id, NO_RECORD)
       return {
@@ -216,14 +207,11 @@ const daysOfBody = z.strictObject({ from: bodyMoment, to: bodyMoment.optional() 
 const DEFAULT_DAYS = 30
 
 /** Routes of sums of calls, and of their verification. */
-export const USAGE_ROUTES: readonly AdminRoute<Administration>[] = [
+export const USAGE_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'query_usage',
-    method: 'GET',
-    path: '/usage',
-    tag: 'usage',
+    get: '/usage',
     summary: 'Show usage and charges by time, account, key, model, endpoint, vendor, end user and tag',
-    scope: 'read',
     query: usageQuery,
     answer: reportSchema,
     async run(call) {
@@ -239,11 +227,8 @@ export const USAGE_ROUTES: readonly AdminRoute<Administration>[] = [
   }),
   defineRawRoute({
     id: 'export_usage',
-    method: 'GET',
-    path: '/usage.csv',
-    tag: 'usage',
+    get: '/usage.csv',
     summary: 'Export usage and charges as CSV',
-    scope: 'read',
     query: usageQuery,
     answers: ['text/csv'],
     async run(call) {
@@ -252,11 +237,8 @@ export const USAGE_ROUTES: readonly AdminRoute<Administration>[] = [
   }),
   defineRoute({
     id: 'verify_usage',
-    method: 'GET',
-    path: '/usage/verify',
-    tag: 'usage',
+    get: '/usage/verify',
     summary: 'Compare records, sums and journal of whole days, and list the accounts that differ',
-    scope: 'read',
     query: days,
     answer: z.strictObject({
       object: z.literal('list'),
@@ -277,9 +259,7 @@ export const USAGE_ROUTES: readonly AdminRoute<Administration>[] = [
   }),
   defineRoute({
     id: 'rebuild_usage',
-    method: 'POST',
-    path: '/usage/rebuild',
-    tag: 'usage',
+    post: '/usage/rebuild',
     summary: 'Rebuild the sums of whole days from their records',
     scope: 'write',
     body: daysOfBody,
@@ -292,7 +272,7 @@ export const USAGE_ROUTES: readonly AdminRoute<Administration>[] = [
 ]
 
 function daysOf({ from, to }: z.output<typeof daysOfBody>) {
-  return { from: momentText(from), ...(to === undefined ? {} : { to: momentText(to) }) }
+  return { from: momentText(from), to: momentText(to) }
 }
 
 type Asked = z.output<typeof usageQuery>
@@ -318,14 +298,14 @@ function reportOf({
   const { from, to, group_by: _groups, limit, top, percentiles, end_user: endUser, ...filters } = query
   return gateway.usage.query({
     from: from === undefined ? clock.now() - (DEFAULT_DAYS - 1) * DAY_MS : momentText(from),
-    ...(to === undefined ? {} : { to: momentText(to) }),
+    to: momentText(to),
     groupBy: groupsOf(query).map((name) => (name === 'end_user' ? 'endUser' : name)) as NonNullable<
       UsageQuery['groupBy']
     >,
     percentiles: percentiles === 'true',
     limit: countOf(limit),
     top: countOf(top),
-    ...(endUser === undefined ? {} : { endUser }),
+    endUser,
     ...filters,
   })
 }
