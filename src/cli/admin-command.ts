@@ -10,6 +10,7 @@ import {
   type Operator,
 } from '../admin/admin-route.ts'
 import { isReported, recordChange, runRoute, stateOf, targetOf } from '../admin/change.ts'
+import { dollars } from '../admin/objects/fields.ts'
 import { STORE_ROUTES } from '../admin/routes/admin-routes.ts'
 import { systemClock } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
@@ -28,7 +29,7 @@ import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
 import type { ActionDefinition, CommandArguments, GroupDefinition, PositionalDefinition } from './command.ts'
 import { DEFAULT_STORE, describeStore, openStore, parseStoreSetting, STORE_OPTIONS, storeError } from './open-store.ts'
 import { checkSignedDollars, SettingError } from './setting-values.ts'
-import { oneLine, type Terminal } from './terminal.ts'
+import { oneLine, printRows, type Terminal } from './terminal.ts'
 
 /** How the command line shows and reads a parameter of a route, or a member of its body. */
 export interface MemberOption {
@@ -80,8 +81,18 @@ export interface AdminAction {
   readonly prepare?: (body: MemberValues, terminal: Terminal) => MemberValues
   /** @throws SettingError for an answer that counts as a failure. */
   check?(answer: object, terminal: Terminal): void
-  /** Prints an answer as text. */
-  print(answer: object, terminal: Terminal, values: MemberValues): void
+  /** Columns of a list by their titles: the member of a row, or the text of a cell. */
+  readonly columns?: Readonly<Record<string, string | ((row: never) => string)>>
+  /** Text for an empty list. If omitted, the titles of its columns are printed. */
+  readonly empty?: string
+  /** Prints an answer as text. Required without columns. */
+  print?(answer: object, terminal: Terminal, values: MemberValues): void
+}
+
+/** Page of a list. */
+export interface List<Row = object> {
+  readonly data: readonly Row[]
+  readonly next?: string | null
 }
 
 type StoreRoute = AdminRoute<Administration>
@@ -125,7 +136,12 @@ function actionOf(name: string, action: AdminAction, memberOptions: MemberOption
     summary: action.summary ?? `${route.summary.charAt(0).toLowerCase()}${route.summary.slice(1)}`,
     positionals: Object.values(positionals),
     options: {
-      ...Object.fromEntries(options.map(({ flag, option }) => [flag, option])),
+      ...Object.fromEntries(
+        options.map(({ flag, option, isRequired }) => [
+          flag,
+          withNote(option, isRequired && action.defaults === undefined),
+        ]),
+      ),
       ...(action.csv === undefined ? {} : { csv: { text: 'all lines as CSV' } }),
       ...STORE_OPTIONS,
     },
@@ -147,6 +163,10 @@ function actionOf(name: string, action: AdminAction, memberOptions: MemberOption
       }
     },
   }
+}
+
+function withNote(option: MemberOption, isRequired: boolean): MemberOption {
+  return isRequired ? { ...option, text: `${option.text}; required` } : option
 }
 
 function routeOf(id: string): StoreRoute {
@@ -272,34 +292,71 @@ async function runAction(
 ): Promise<void> {
   const body = action.prepare === undefined ? values.body : action.prepare(values.body, terminal)
   const webhookSecret = route.secret === 'secret' ? generalSecret(terminal) : undefined
-  await withStore(
-    terminal,
-    { store: given.option('store'), webhookSecret, mayCreate: action.route === 'create_account' },
-    async (gateway) => {
-      const call = {
-        gateway,
-        operator: currentOperator(),
-        clock: systemClock,
-        isReadOnly: false,
-        idempotencyKey: undefined,
-        params: values.params as Readonly<Record<string, string>>,
-        query: new URLSearchParams(values.query as Readonly<Record<string, string>>),
-        body,
-      }
-      const answer = await answerOf(route, call, terminal)
-      if ('csv' in answer) {
-        // `print` adds the line end.
-        for await (const piece of answer.csv.lines) terminal.print(piece.replace(/\r\n$/, '\r'))
-        return
-      }
-      const second =
-        action.also && (await runRoute(routeOf(action.also.route), { ...call, query: new URLSearchParams() }))
-      const whole = { ...jsonOf(answer), ...(action.also && second && { [action.also.member]: jsonOf(second) }) }
-      action.check?.(whole, terminal)
-      if (given.flag('json')) terminal.print(JSON.stringify(whole))
-      else action.print(whole, terminal, { ...values.params, ...values.query, ...values.body })
-    },
-  )
+  const wanted = { store: given.option('store'), webhookSecret, mayCreate: action.route === 'create_account' }
+  await withStore(terminal, wanted, async (gateway) => {
+    const call = {
+      gateway,
+      operator: currentOperator(),
+      clock: systemClock,
+      isReadOnly: false,
+      idempotencyKey: undefined,
+      params: values.params as Readonly<Record<string, string>>,
+      query: new URLSearchParams(values.query as Readonly<Record<string, string>>),
+      body,
+    }
+    const answer = await answerOf(route, call, terminal)
+    if ('csv' in answer) {
+      // `print` adds the line end.
+      for await (const piece of answer.csv.lines) terminal.print(piece.replace(/\r\n$/, '\r'))
+      return
+    }
+    const { also } = action
+    const added = also && { [also.member]: jsonOf(await runRoute(routeOf(also.route), call)) }
+    const whole: object = { ...jsonOf(answer), ...added }
+    action.check?.(whole, terminal)
+    if (given.flag('json')) terminal.print(JSON.stringify(whole))
+    else if (action.columns !== undefined) printList(action, whole as List, amountsOf(route), terminal)
+    else action.print?.(whole, terminal, { ...values.params, ...values.query, ...values.body })
+  })
+}
+
+/** Returns the members of a list's rows that are amounts. */
+function amountsOf({ answer }: StoreRoute): ReadonlySet<string> {
+  const data = answer instanceof z.ZodObject ? answer.shape['data'] : undefined
+  const row = data instanceof z.ZodArray ? data.element : undefined
+  const shape: Readonly<Record<string, z.ZodType>> = row instanceof z.ZodObject ? row.shape : {}
+  return new Set(Object.keys(shape).filter((name) => withoutWrappers(shape[name]!) === dollars))
+}
+
+function printList(
+  { columns = {}, empty }: AdminAction,
+  { data, next }: List,
+  amounts: ReadonlySet<string>,
+  terminal: Terminal,
+): void {
+  if (data.length === 0 && empty !== undefined) {
+    terminal.print(empty)
+    return
+  }
+  const cellsOf = (row: object): string[] =>
+    Object.values(columns).map((column) => {
+      if (typeof column === 'function') return (column as (row: object) => string)(row)
+      const value = (row as MemberValues)[column] ?? '-'
+      if (amounts.has(column) && value !== '-') return dollarsOf(String(value))
+      return column.endsWith('_at_ms') && typeof value === 'number' ? timeOf(value) : String(value)
+    })
+  printRows(terminal, [Object.keys(columns), ...data.map(cellsOf)])
+  if (next != null) terminal.print(`more: --cursor ${next}`)
+}
+
+/** Formats decimal dollars: `$1.5`, `-$0.003`. */
+export function dollarsOf(amount: string): string {
+  return amount.replace(/^-?/, '$&$$')
+}
+
+/** Formats Unix milliseconds in ISO 8601. */
+export function timeOf(timeMs: number): string {
+  return new Date(timeMs).toISOString()
 }
 
 function jsonOf(answer: AdminAnswer): object {

@@ -2,7 +2,6 @@ import type {
   AccountObject,
   AuditEntryObject,
   EntryObject,
-  HoldObject,
   KeyObject,
   NewKeyObject,
   ResolutionObject,
@@ -25,9 +24,12 @@ import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension } from '../usage/usage-st
 import {
   type AdminAction,
   adminCommand,
+  dollarsOf,
+  type List,
   type MemberOption,
   type MemberPosition,
   type MemberValues,
+  timeOf,
 } from './admin-command.ts'
 import type { GroupDefinition } from './command.ts'
 import { configuredCatalog, configuredPlans } from './serve-settings.ts'
@@ -56,6 +58,8 @@ const TIME = { value: 'TIME', read: checkMoment }
 const NAMES = { value: 'NAME,NAME', read: parseNames }
 const COUNT = { value: 'N', read: parseCount }
 const TEXT = { value: 'TEXT' }
+
+type Actions = Readonly<Record<string, AdminAction>>
 
 /** Members of routes as options. A member without an entry has no option. */
 const MEMBERS: Readonly<Record<string, MemberOption>> = {
@@ -101,7 +105,7 @@ const MEMBERS: Readonly<Record<string, MemberOption>> = {
   },
   percentiles: { text: 'also show percentiles of durations', whenSet: 'true' },
   plan: { value: 'NAME', text: 'name of a plan of the gateway', read: parseLabel },
-  reason: { ...TEXT, text: 'why', read: parseLabel },
+  reason: { ...TEXT, text: 'why' },
   requests_per_minute: { flag: 'rpm', ...COUNT, text: 'requests per minute (default: that of the gateway)' },
   search: { ...TEXT, text: 'only accounts with this text in their id' },
   spending_cap: {
@@ -136,34 +140,12 @@ function flagOf(dimension: UsageDimension): string {
   return dimension === 'endUser' ? 'end-user' : dimension
 }
 
-/** Page of a list. */
-interface List<Item> {
-  readonly data: readonly Item[]
-  readonly next?: string | null
-}
-
-/** Returns a printer of a list as a table of these columns. */
-function table<Item>(columns: Readonly<Record<string, (item: Item) => string>>): AdminAction['print'] {
-  return ({ data, next }: List<Item>, terminal: Terminal) => {
-    printRows(terminal, [Object.keys(columns), ...data.map((item) => Object.values(columns).map((cell) => cell(item)))])
-    if (next != null) terminal.print(`more: --cursor ${next}`)
-  }
-}
-
-function dollars(amount: string): string {
-  return amount.replace(/^-?/, '$&$$')
-}
-
-function time(timeMs: number): string {
-  return new Date(timeMs).toISOString()
-}
-
 function day(timeMs: number): string {
-  return time(timeMs).slice(0, 10)
+  return timeOf(timeMs).slice(0, 10)
 }
 
 function capText(cap: AccountObject['spending_cap']): string {
-  return cap === null ? 'none' : `${dollars(cap.amount)} a ${cap.period}`
+  return cap === null ? 'none' : `${dollarsOf(cap.amount)} a ${cap.period}`
 }
 
 /** Prints names with their values, and omits those without a value. */
@@ -178,24 +160,24 @@ function printAccount(account: AccountObject & { readonly spending?: SpendingObj
   const { spending, credit_limit: limit, frozen } = account
   printFacts(terminal, {
     account: account.id,
-    balance: dollars(account.balance),
-    held: dollars(account.held),
-    owed: dollars(account.owed),
+    balance: dollarsOf(account.balance),
+    held: dollarsOf(account.held),
+    owed: dollarsOf(account.owed),
     tier: account.tier,
     cap: capText(account.spending_cap),
     spent: spending === undefined ? null : spentText(spending),
-    made: time(account.created_at_ms),
+    made: timeOf(account.created_at_ms),
     name: account.name,
     plan: account.plan,
     billing: account.billing,
-    limit: limit === null ? null : `${dollars(limit)} of credit`,
-    frozen: frozen === null ? null : `since ${time(frozen.at_ms)}: ${frozen.reason}`,
+    limit: limit === null ? null : `${dollarsOf(limit)} of credit`,
+    frozen: frozen === null ? null : `since ${timeOf(frozen.at_ms)}: ${frozen.reason}`,
   })
 }
 
 function spentText({ spent_day, spent_month, left }: SpendingObject): string {
-  const spent = `${dollars(spent_day)} today, ${dollars(spent_month)} this month`
-  return left === null ? spent : `${spent}; the cap allows ${dollars(left)} more`
+  const spent = `${dollarsOf(spent_day)} today, ${dollarsOf(spent_month)} this month`
+  return left === null ? spent : `${spent}; the cap allows ${dollarsOf(left)} more`
 }
 
 /** @throws SettingError for a plan that is not configured. Without any plans, a gateway in code may have it. */
@@ -226,127 +208,105 @@ function printChange(
   { id }: MemberValues,
 ): void {
   const done = is_new ? did : `${id} was made before, so nothing was changed`
-  terminal.print(`${done}; the balance is ${dollars(balance)}`)
+  terminal.print(`${done}; the balance is ${dollarsOf(balance)}`)
 }
 
-/** Columns of a journal line. The text contains the size of a debt, because a debt does not change the balance. */
-const ENTRY_COLUMNS = {
-  time: (entry: EntryObject) => time(entry.created_at_ms),
-  kind: (entry: EntryObject) => entry.kind,
-  amount: (entry: EntryObject) => dollars(entry.amount),
-}
-const ENTRY_TEXT = {
-  text: ({ kind, owed, description }: EntryObject) =>
-    kind === 'owed' ? `${dollars(owed)} owed: ${description}` : description,
+const ENTRY_COLUMNS = { time: 'created_at_ms', kind: 'kind', amount: 'amount' }
+
+/** The text contains the size of a debt, because a debt does not change the balance. */
+function entryText({ kind, owed, description }: EntryObject): string {
+  return kind === 'owed' ? `${dollarsOf(owed)} owed: ${description}` : description
 }
 
-/** Commands `signalbox accounts …`. The actions throw a SettingError naming the argument. */
-export const accountsCommand: GroupDefinition = adminCommand(
-  'accounts',
-  'manage accounts, their money and their books',
-  {
-    list: {
-      route: 'list_accounts',
-      print: table<AccountObject>({
-        account: ({ id }) => id,
-        balance: ({ balance }) => dollars(balance),
-        held: ({ held }) => dollars(held),
-        owed: ({ owed }) => dollars(owed),
-        tier: ({ tier }) => tier,
-        made: ({ created_at_ms }) => time(created_at_ms),
-      }),
-    },
-    create: {
-      route: 'create_account',
-      summary: 'create an account',
-      members: { id: { value: 'ID', text: 'id of the account (default: a random one)', read: parseId } },
-      prepare: checkPlan,
-      print: printPlannedAccount,
-    },
-    update: {
-      route: 'update_account',
-      summary: 'change an account; none removes a value',
-      positionals: { account: ACCOUNT },
-      prepare: checkPlan,
-      print: printPlannedAccount,
-    },
-    freeze: { route: 'freeze_account', positionals: { account: ACCOUNT }, print: printAccount },
-    unfreeze: { route: 'unfreeze_account', positionals: { account: ACCOUNT }, print: printAccount },
-    credit: {
-      route: 'credit_account',
-      positionals: { account: ACCOUNT, amount: AMOUNT },
-      defaults: () => ({ description: 'credit by hand' }),
-      print(change: MoneyChangeObject, terminal, values) {
-        printChange(`credited ${dollars(change.amount ?? '')} to ${change.account}`, change, terminal, values)
-      },
-    },
-    adjust: {
-      route: 'adjust_account',
-      positionals: { account: ACCOUNT, amount: { ...AMOUNT, read: checkSignedDollars } },
-      print(change: MoneyChangeObject, terminal, values) {
-        printChange(`adjusted ${change.account} by ${dollars(change.amount ?? '')}`, change, terminal, values)
-      },
-    },
-    refund: {
-      route: 'refund_charge',
-      positionals: { charge: { name: 'LINE', text: 'the id of the charge’s line' } },
-      print(change: MoneyChangeObject, terminal, values) {
-        const did = `refunded ${dollars(change.amount ?? '')} of ${values['charge']} to ${change.account}`
-        printChange(did, change, terminal, values)
-      },
-    },
-    statement: {
-      route: 'get_statement',
-      positionals: { account: ACCOUNT },
-      members: { month: { value: '2026-11', text: 'month (default: the current one)', read: parseMonth } },
-      defaults: () => ({ month: new Date().toISOString().slice(0, 7) }),
-      print(statement: StatementObject, terminal) {
-        const { opening_balance, opening_owed, closing_balance, closing_owed } = statement
-        printRows(terminal, [
-          [`${statement.account} ${statement.month}`, 'lines', 'balance', 'owed'],
-          ['opening', '', dollars(opening_balance), dollars(opening_owed)],
-          ...statement.sums.map(({ kind, lines, amount, owed }) => [
-            kind,
-            String(lines),
-            dollars(amount),
-            dollars(owed),
-          ]),
-          ['closing', '', dollars(closing_balance), dollars(closing_owed)],
-        ])
-      },
-    },
-    journal: {
-      route: 'list_journal',
-      positionals: { account: ACCOUNT },
-      members: { from: { ...TIME, text: 'lines since a UTC day or time' } },
-      csv: 'export_journal',
-      print: table<EntryObject>({
-        line: ({ id }) => id,
-        ...ENTRY_COLUMNS,
-        balance: ({ balance_after }) => (balance_after === null ? '' : dollars(balance_after)),
-        ...ENTRY_TEXT,
-      }),
-    },
-    show: {
-      route: 'get_account',
-      positionals: { account: ACCOUNT },
-      also: { route: 'get_spending', member: 'spending' },
-      print: printAccount,
-    },
-    ledger: {
-      route: 'list_journal',
-      summary: 'list the newest credits and charges',
-      positionals: { account: ACCOUNT },
-      defaults: () => ({ limit: '20' }),
-      print: table<EntryObject>({ ...ENTRY_COLUMNS, ...ENTRY_TEXT }),
+const accounts: Actions = {
+  list: {
+    route: 'list_accounts',
+    columns: { account: 'id', balance: 'balance', held: 'held', owed: 'owed', tier: 'tier', made: 'created_at_ms' },
+  },
+  create: {
+    route: 'create_account',
+    summary: 'create an account',
+    members: { id: { value: 'ID', text: 'id of the account (default: a random one)', read: parseId } },
+    prepare: checkPlan,
+    print: printPlannedAccount,
+  },
+  update: {
+    route: 'update_account',
+    summary: 'change an account; none removes a value',
+    positionals: { account: ACCOUNT },
+    prepare: checkPlan,
+    print: printPlannedAccount,
+  },
+  freeze: { route: 'freeze_account', positionals: { account: ACCOUNT }, print: printAccount },
+  unfreeze: { route: 'unfreeze_account', positionals: { account: ACCOUNT }, print: printAccount },
+  credit: {
+    route: 'credit_account',
+    positionals: { account: ACCOUNT, amount: AMOUNT },
+    defaults: () => ({ description: 'credit by hand' }),
+    print(change: MoneyChangeObject, terminal, values) {
+      printChange(`credited ${dollarsOf(change.amount ?? '')} to ${change.account}`, change, terminal, values)
     },
   },
-  MEMBERS,
-)
+  adjust: {
+    route: 'adjust_account',
+    positionals: { account: ACCOUNT, amount: { ...AMOUNT, read: checkSignedDollars } },
+    print(change: MoneyChangeObject, terminal, values) {
+      printChange(`adjusted ${change.account} by ${dollarsOf(change.amount ?? '')}`, change, terminal, values)
+    },
+  },
+  refund: {
+    route: 'refund_charge',
+    positionals: { charge: { name: 'LINE', text: 'the id of the charge’s line' } },
+    print(change: MoneyChangeObject, terminal, values) {
+      const did = `refunded ${dollarsOf(change.amount ?? '')} of ${values['charge']} to ${change.account}`
+      printChange(did, change, terminal, values)
+    },
+  },
+  statement: {
+    route: 'get_statement',
+    positionals: { account: ACCOUNT },
+    members: { month: { value: '2026-11', text: 'month (default: the current one)', read: parseMonth } },
+    defaults: () => ({ month: new Date().toISOString().slice(0, 7) }),
+    print(statement: StatementObject, terminal) {
+      const { opening_balance, opening_owed, closing_balance, closing_owed } = statement
+      printRows(terminal, [
+        [`${statement.account} ${statement.month}`, 'lines', 'balance', 'owed'],
+        ['opening', '', dollarsOf(opening_balance), dollarsOf(opening_owed)],
+        ...statement.sums.map(({ kind, lines, amount, owed }) => [
+          kind,
+          String(lines),
+          dollarsOf(amount),
+          dollarsOf(owed),
+        ]),
+        ['closing', '', dollarsOf(closing_balance), dollarsOf(closing_owed)],
+      ])
+    },
+  },
+  journal: {
+    route: 'list_journal',
+    positionals: { account: ACCOUNT },
+    members: { from: { ...TIME, text: 'lines since a UTC day or time' } },
+    csv: 'export_journal',
+    columns: { line: 'id', ...ENTRY_COLUMNS, balance: 'balance_after', text: entryText },
+  },
+  show: {
+    route: 'get_account',
+    positionals: { account: ACCOUNT },
+    also: { route: 'get_spending', member: 'spending' },
+    print: printAccount,
+  },
+  ledger: {
+    route: 'list_journal',
+    summary: 'list the newest credits and charges',
+    positionals: { account: ACCOUNT },
+    defaults: () => ({ limit: '20' }),
+    columns: { ...ENTRY_COLUMNS, text: entryText },
+  },
+}
 
 function printEnd({ hold, charged, shortfall }: ResolutionObject, terminal: Terminal): void {
-  const owed = shortfall === '0' ? '' : `, and ${dollars(shortfall)} is owed`
-  terminal.print(`${hold} has ended: ${dollars(charged)} was charged${owed}`)
+  const owed = shortfall === '0' ? '' : `, and ${dollarsOf(shortfall)} is owed`
+  terminal.print(`${hold} has ended: ${dollarsOf(charged)} was charged${owed}`)
 }
 
 /** @throws SettingError if the hold had ended before: nothing was changed then. */
@@ -354,27 +314,17 @@ function checkEnd({ hold, resolved, ended_by }: ResolutionObject): void {
   if (!resolved) throw new SettingError(`the hold ${JSON.stringify(hold)} was ${ended_by} before; nothing was changed`)
 }
 
-/** Commands `signalbox holds …`. The actions throw a SettingError naming the argument. */
-export const holdsCommand: GroupDefinition = adminCommand(
-  'holds',
-  'manage money held for calls in progress',
-  {
-    list: {
-      route: 'list_holds',
-      print: table<HoldObject>({
-        hold: ({ id }) => id,
-        account: ({ account }) => account,
-        key: ({ key }) => key,
-        amount: ({ amount }) => dollars(amount),
-        made: ({ created_at_ms }) => time(created_at_ms),
-        expires: ({ expires_at_ms }) => time(expires_at_ms),
-      }),
+const holds: Actions = {
+  list: {
+    route: 'list_holds',
+    columns: {
+      ...{ hold: 'id', account: 'account', key: 'key', amount: 'amount' },
+      ...{ made: 'created_at_ms', expires: 'expires_at_ms' },
     },
-    settle: { route: 'settle_hold', positionals: { hold: HOLD, amount: AMOUNT }, check: checkEnd, print: printEnd },
-    void: { route: 'void_hold', positionals: { hold: HOLD }, check: checkEnd, print: printEnd },
   },
-  MEMBERS,
-)
+  settle: { route: 'settle_hold', positionals: { hold: HOLD, amount: AMOUNT }, check: checkEnd, print: printEnd },
+  void: { route: 'void_hold', positionals: { hold: HOLD }, check: checkEnd, print: printEnd },
+}
 
 /** @throws SettingError for an unknown model, and GatewayError `invalid_request` for an unknown endpoint. */
 function checkScopes(body: MemberValues, { environment, documents }: Terminal): MemberValues {
@@ -410,7 +360,7 @@ function printNewKey(made: NewKeyObject, terminal: Terminal): void {
     cap: capText(made.spending_cap),
     tags: made.tags.join(', ') || null,
     'end users': made.names_end_users ? 'named by its requests' : null,
-    expires: made.expires_at_ms === null ? 'never' : time(made.expires_at_ms),
+    expires: made.expires_at_ms === null ? 'never' : timeOf(made.expires_at_ms),
   })
   terminal.print('Keep the key now: only its SHA-256 is stored, and it cannot be shown again.')
 }
@@ -422,52 +372,40 @@ function keyState({ revoked_at_ms: revokedAtMs, expires_at_ms: expiresAtMs }: Ke
   return expiresAtMs <= systemClock.now() ? `expired ${day(expiresAtMs)}` : `valid until ${day(expiresAtMs)}`
 }
 
-/** Commands `signalbox keys …`. The actions throw a SettingError naming the argument. */
-export const keysCommand: GroupDefinition = adminCommand(
-  'keys',
-  'manage keys of callers',
-  {
-    create: {
-      route: 'create_key',
-      members: {
-        account: { value: 'ID', text: 'the account that pays; required' },
-        expires_at: {
-          flag: 'expires',
-          value: '30d',
-          text: 'time until expiry (default: never)',
-          read: (name, text) => systemClock.now() + parseDuration(name, text),
-        },
+const keys: Actions = {
+  create: {
+    route: 'create_key',
+    members: {
+      account: { value: 'ID', text: 'the account that pays' },
+      expires_at: {
+        flag: 'expires',
+        value: '30d',
+        text: 'time until expiry (default: never)',
+        read: (name, text) => systemClock.now() + parseDuration(name, text),
       },
-      prepare: checkScopes,
-      print: printNewKey,
     },
-    list: {
-      route: 'list_keys',
-      print: table<KeyObject>({
-        key: ({ id }) => id,
-        account: ({ account }) => account,
-        state: keyState,
-        label: ({ label }) => label,
-      }),
-    },
-    revoke: {
-      route: 'revoke_key',
-      positionals: { key: KEY },
-      hint: 'signalbox keys list',
-      print: ({ id }: KeyObject, terminal) =>
-        terminal.print(`revoked ${id}; every gateway refuses it within 5 seconds`),
-    },
-    rotate: {
-      route: 'rotate_key',
-      positionals: { key: KEY },
-      print(made: NewKeyObject, terminal, { overlap_ms: overlapMs = DAY_MS }) {
-        printNewKey(made, terminal)
-        terminal.print(`${made.replaces} ends at ${time(systemClock.now() + Number(overlapMs))} at the latest`)
-      },
+    prepare: checkScopes,
+    print: printNewKey,
+  },
+  list: {
+    route: 'list_keys',
+    columns: { key: 'id', account: 'account', state: keyState, label: 'label' },
+  },
+  revoke: {
+    route: 'revoke_key',
+    positionals: { key: KEY },
+    hint: 'signalbox keys list',
+    print: ({ id }: KeyObject, terminal) => terminal.print(`revoked ${id}; every gateway refuses it within 5 seconds`),
+  },
+  rotate: {
+    route: 'rotate_key',
+    positionals: { key: KEY },
+    print(made: NewKeyObject, terminal, { overlap_ms: overlapMs = DAY_MS }) {
+      printNewKey(made, terminal)
+      terminal.print(`${made.replaces} ends at ${timeOf(systemClock.now() + Number(overlapMs))} at the latest`)
     },
   },
-  MEMBERS,
-)
+}
 
 /** Secret of an account's webhook messages. */
 interface WebhookSecret {
@@ -476,73 +414,58 @@ interface WebhookSecret {
   readonly older_until_ms: number
 }
 
-/** Commands `signalbox webhooks …`. The actions throw a SettingError naming the argument. */
-export const webhooksCommand: GroupDefinition = adminCommand(
-  'webhooks',
-  'manage messages to callers’ webhooks, and their secrets',
-  {
-    list: {
-      route: 'list_deliveries',
-      positionals: { account: ACCOUNT, task: { name: 'TASK', text: 'the task’s id' } },
-      print: table<DeliveryObject>({
-        message: ({ id }) => id,
-        made: ({ created_at_ms }) => time(created_at_ms),
-        state: ({ state }) => state,
-        attempts: ({ attempts }) => `${attempts.length} ${attempts.length === 1 ? 'attempt' : 'attempts'}`,
-        last: ({ attempts }) =>
-          attempts.at(-1)?.error ??
-          attempts
-            .slice(-1)
-            .map(({ status }) => `status ${status}`)
-            .join(''),
-        next: ({ next_attempt_at_ms: nextMs }) => (nextMs === null ? '' : `next ${time(nextMs)}`),
-      }),
-    },
-    resend: {
-      route: 'resend_delivery',
-      positionals: { account: ACCOUNT, delivery: { name: 'MESSAGE', text: 'the message’s id' } },
-      hint: 'signalbox webhooks list',
-      print({ delivery }: { readonly delivery: string }, terminal) {
-        terminal.print(`${delivery} is due now; a running gateway sends it within 5 seconds`)
-      },
-    },
-    secret: {
-      route: 'read_webhook_secret',
-      positionals: { account: ACCOUNT },
-      print: ({ secret }: WebhookSecret, terminal) => terminal.print(secret),
-    },
-    'rotate-secret': {
-      route: 'rotate_webhook_secret',
-      positionals: { account: ACCOUNT },
-      print({ account, secret, older_until_ms }: WebhookSecret, terminal) {
-        printFacts(terminal, { secret, account, older: `still sign until ${time(older_until_ms)}` })
-        terminal.print('Give the secret to the receiver; signalbox webhooks secret shows it again.')
-      },
-    },
-  },
-  MEMBERS,
-)
+function lastAttempt({ attempts }: DeliveryObject): string {
+  const last = attempts.at(-1)
+  return last === undefined ? '' : (last.error ?? `status ${last.status}`)
+}
 
-/** Command `signalbox audit list`. It throws a SettingError naming the argument. */
-export const auditCommand: GroupDefinition = adminCommand(
-  'audit',
-  'show changes by operators',
-  {
-    list: {
-      route: 'list_changes',
-      print: table<AuditEntryObject>({
-        time: ({ created_at_ms }) => time(created_at_ms),
-        operator: ({ operator }) => operator,
-        address: ({ address }) => address ?? 'command line',
-        action: ({ action }) => action,
-        subject: ({ subject }) => subject ?? '',
-        change: ({ input, before, after }) =>
-          JSON.stringify(before === null && after === null ? input : { before, after }),
-      }),
+const webhooks: Actions = {
+  list: {
+    route: 'list_deliveries',
+    positionals: { account: ACCOUNT, task: { name: 'TASK', text: 'the task’s id' } },
+    columns: {
+      ...{ message: 'id', made: 'created_at_ms', state: 'state' },
+      attempts: ({ attempts }: DeliveryObject) =>
+        `${attempts.length} ${attempts.length === 1 ? 'attempt' : 'attempts'}`,
+      last: lastAttempt,
+      next: ({ next_attempt_at_ms: nextMs }: DeliveryObject) => (nextMs === null ? '' : `next ${timeOf(nextMs)}`),
     },
   },
-  MEMBERS,
-)
+  resend: {
+    route: 'resend_delivery',
+    positionals: { account: ACCOUNT, delivery: { name: 'MESSAGE', text: 'the message’s id' } },
+    hint: 'signalbox webhooks list',
+    print({ delivery }: { readonly delivery: string }, terminal) {
+      terminal.print(`${delivery} is due now; a running gateway sends it within 5 seconds`)
+    },
+  },
+  secret: {
+    route: 'read_webhook_secret',
+    positionals: { account: ACCOUNT },
+    print: ({ secret }: WebhookSecret, terminal) => terminal.print(secret),
+  },
+  'rotate-secret': {
+    route: 'rotate_webhook_secret',
+    positionals: { account: ACCOUNT },
+    print({ account, secret, older_until_ms }: WebhookSecret, terminal) {
+      printFacts(terminal, { secret, account, older: `still sign until ${timeOf(older_until_ms)}` })
+      terminal.print('Give the secret to the receiver; signalbox webhooks secret shows it again.')
+    },
+  },
+}
+
+const audit: Actions = {
+  list: {
+    route: 'list_changes',
+    columns: {
+      ...{ time: 'created_at_ms', operator: 'operator' },
+      address: ({ address }: AuditEntryObject) => address ?? 'command line',
+      ...{ action: 'action', subject: 'subject' },
+      change: ({ input, before, after }) =>
+        JSON.stringify(before === null && after === null ? input : { before, after }),
+    },
+  },
+}
 
 /** Number of days that are shown by default. */
 const DEFAULT_DAYS = 30
@@ -552,7 +475,7 @@ const STEP_LENGTHS: Readonly<Record<string, number>> = { hour: 16, day: 10, mont
 
 function groupText(row: UsageRowObject, group: string): string {
   const length = STEP_LENGTHS[group]
-  if (length !== undefined) return time(row.at_ms ?? 0).slice(0, length)
+  if (length !== undefined) return timeOf(row.at_ms ?? 0).slice(0, length)
   return String((row as MemberValues)[group] ?? '') || '-'
 }
 
@@ -568,7 +491,7 @@ function printUsage({ data }: List<UsageRowObject>, terminal: Terminal, { group_
       return [
         ...groups.map((group) => groupText(row, group)),
         ...[row.requests, row.failed, row.usage['inputTokens'] ?? 0, row.usage['outputTokens'] ?? 0].map(String),
-        ...[row.due, row.charged].map(dollars),
+        ...[row.due, row.charged].map(dollarsOf),
         ...ms.map((value) => String(value ?? '-')),
       ]
     }),
@@ -579,7 +502,7 @@ function printRequest(
   { object: _, attempts, journal: __, usage, tags, ...facts }: RequestDetailObject,
   terminal: Terminal,
 ): void {
-  const shown = { ...facts, ended_at_ms: time(facts.ended_at_ms), tags: tags.join(', '), ...usage }
+  const shown = { ...facts, ended_at_ms: timeOf(facts.ended_at_ms), tags: tags.join(', '), ...usage }
   printRows(
     terminal,
     Object.entries(shown).map(([name, value]) => [name.replace(/_at_ms$/, '_at'), String(value ?? '') || '-']),
@@ -592,74 +515,58 @@ function printRequest(
   printRows(terminal, [['try of', 'key', 'model', 'outcome', 'status', 'reason', 'from ms', 'for ms'], ...rows])
 }
 
-interface Mismatch {
-  readonly account: string
-  readonly records: string
-  readonly days: string
-  readonly journal: string
-}
-
-const printMismatches = table<Mismatch>({
-  account: ({ account }) => account,
-  records: ({ records }) => records,
-  days: ({ days }) => days,
-  journal: ({ journal }) => journal,
-})
-
 function yesterday() {
-  return { from: time(systemClock.now() - DAY_MS) }
+  return { from: timeOf(systemClock.now() - DAY_MS) }
 }
 
-/** Commands `signalbox usage [show]|…`. The actions throw a SettingError naming the argument. */
-export const usageCommand: GroupDefinition = adminCommand(
-  'usage',
-  'show usage and charges',
-  {
-    show: {
-      route: 'query_usage',
-      summary: 'show usage and charges by UTC day and model (default action)',
-      isDefault: true,
-      defaults: ({ top }) => ({
-        group_by: top === undefined ? 'day,model' : 'model',
-        from: time(systemClock.now() - (DEFAULT_DAYS - 1) * DAY_MS),
-      }),
-      csv: 'export_usage',
-      print: printUsage,
-    },
-    records: {
-      route: 'list_requests',
-      defaults: () => ({ limit: '20' }),
-      print: table<RequestObject>({
-        ended: ({ ended_at_ms }) => time(ended_at_ms),
-        request: ({ id }) => id,
-        account: ({ account }) => account,
-        model: ({ model }) => model,
-        vendor: ({ vendor }) => vendor ?? '-',
-        status: ({ status, code }) => (code === null ? String(status) : `${status} ${code}`),
-        ms: ({ duration_ms }) => String(Math.round(duration_ms)),
-        charged: ({ charged }) => dollars(charged),
-      }),
-    },
-    request: {
-      route: 'get_request',
-      positionals: { request: { name: 'REQUEST', text: 'the id of the request, x-request-id of its answer' } },
-      print: printRequest,
-    },
-    verify: {
-      route: 'verify_usage',
-      summary: 'compare records, sums and journal; exit with status 1 if they differ',
-      defaults: yesterday,
-      check: ({ data }: List<Mismatch>, terminal) => (data.length > 0 ? terminal.fail?.() : undefined),
-      print(found: List<Mismatch>, terminal, values) {
-        if (found.data.length === 0) terminal.print('records, sums and journal agree')
-        else printMismatches(found, terminal, values)
-      },
-    },
-    rebuild: {
-      route: 'rebuild_usage',
-      defaults: yesterday,
-      print: (_, terminal) => terminal.print('the sums were made again from the records'),
+const usage: Actions = {
+  show: {
+    route: 'query_usage',
+    summary: 'show usage and charges by UTC day and model (default action)',
+    isDefault: true,
+    defaults: ({ top }) => ({
+      group_by: top === undefined ? 'day,model' : 'model',
+      from: timeOf(systemClock.now() - (DEFAULT_DAYS - 1) * DAY_MS),
+    }),
+    csv: 'export_usage',
+    print: printUsage,
+  },
+  records: {
+    route: 'list_requests',
+    defaults: () => ({ limit: '20' }),
+    columns: {
+      ...{ ended: 'ended_at_ms', request: 'id', account: 'account', model: 'model', vendor: 'vendor' },
+      status: ({ status, code }: RequestObject) => (code === null ? String(status) : `${status} ${code}`),
+      ms: ({ duration_ms }: RequestObject) => String(Math.round(duration_ms)),
+      charged: 'charged',
     },
   },
-  MEMBERS,
-)
+  request: {
+    route: 'get_request',
+    positionals: { request: { name: 'REQUEST', text: 'the id of the request, x-request-id of its answer' } },
+    print: printRequest,
+  },
+  verify: {
+    route: 'verify_usage',
+    summary: 'compare records, sums and journal; exit with status 1 if they differ',
+    defaults: yesterday,
+    check: ({ data }: List, terminal) => (data.length > 0 ? terminal.fail?.() : undefined),
+    columns: { account: 'account', records: 'records', days: 'days', journal: 'journal' },
+    empty: 'records, sums and journal agree',
+  },
+  rebuild: {
+    route: 'rebuild_usage',
+    defaults: yesterday,
+    print: (_, terminal) => terminal.print('the sums were made again from the records'),
+  },
+}
+
+/** Commands for the administration of a store, by name. Their actions throw a SettingError naming the argument. */
+export const ADMIN_COMMANDS: Readonly<Record<string, GroupDefinition>> = {
+  accounts: adminCommand('accounts', 'manage accounts, their money and their books', accounts, MEMBERS),
+  holds: adminCommand('holds', 'manage money held for calls in progress', holds, MEMBERS),
+  keys: adminCommand('keys', 'manage keys of callers', keys, MEMBERS),
+  usage: adminCommand('usage', 'show usage and charges', usage, MEMBERS),
+  webhooks: adminCommand('webhooks', 'manage messages to callers’ webhooks, and their secrets', webhooks, MEMBERS),
+  audit: adminCommand('audit', 'show changes by operators', audit, MEMBERS),
+}

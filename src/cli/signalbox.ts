@@ -1,13 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import {
-  accountsCommand,
-  auditCommand,
-  holdsCommand,
-  keysCommand,
-  usageCommand,
-  webhooksCommand,
-} from './admin-commands.ts'
+import { ADMIN_COMMANDS } from './admin-commands.ts'
 import { catalogCommand, modelsCommand } from './catalog-command.ts'
 import { checkCommand } from './check-command.ts'
 import {
@@ -33,12 +26,7 @@ export async function runSignalbox(words: readonly string[], terminal: Terminal,
     check: checkCommand,
     models: configured(modelsCommand),
     catalog: group(catalogCommand),
-    accounts: group(accountsCommand),
-    holds: group(holdsCommand),
-    keys: group(keysCommand),
-    usage: group(usageCommand),
-    webhooks: group(webhooksCommand),
-    audit: group(auditCommand),
+    ...Object.fromEntries(Object.entries(ADMIN_COMMANDS).map(([name, command]) => [name, group(command)])),
   }
   await runCommandLine(words, terminal, { commands, version, after: variableLines() })
 }

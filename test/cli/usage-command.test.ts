@@ -189,7 +189,7 @@ test('exits usage verify with status 1 if records, sums and journal differ', asy
   await store.close()
 
   expect(await verify(RANGE)).toEqual({
-    lines: ['account    records  days    journal', expect.stringMatching(/ \$?0.003 +\$?0.0045 +\$?0.0045$/)],
+    lines: ['account    records  days     journal', expect.stringMatching(/ \$?0.003 +\$?0.0045 +\$?0.0045$/)],
     failed: 1,
   })
   expect(await verify([...RANGE, '--json'])).toMatchObject({ failed: 1 })
