@@ -100,7 +100,6 @@ interface ReportedChange extends Change<Gateway> {
 /** Identifies operators, finds routes, and writes answers. */
 class AdminEndpoint implements ExchangeHandler {
   readonly #parts: EndpointParts
-  readonly #table = new AdminRouteTable(ADMIN_ROUTES)
 
   constructor(parts: EndpointParts) {
     this.#parts = parts
@@ -129,55 +128,41 @@ class AdminEndpoint implements ExchangeHandler {
     const operator = await this.#parts.operators.identify(request)
     const path = pathBelowMount(request.path)
     if (path === DOCUMENT_PATH && request.method === 'GET') return sendJson(sink, requestId, adminApi(ADMIN_ROUTES))
-    const matched = this.#table.match(request.method, path.replace(/^\/v1(?=\/)/, ''))
-    const asked = { request, sink, requestId, operator, matched }
-    return matched.route.method === 'GET' ? await this.#read(asked) : await this.#change(asked)
+    const matched = matchRoute(request.method, path.replace(/^\/v1(?=\/)/, ''))
+    await this.#run({ request, sink, requestId, operator, matched })
   }
 
-  async #read({ request, sink, requestId, operator, matched: { route, params } }: AskedChange): Promise<void> {
-    const call = this.#call(request, { route, params }, operator)
-    const change = { route, call, requestId, address: this.#parts.operators.addressOf(request) }
-    const isTold = isReported(route)
-    try {
-      checkScopes(operator, route)
-      checkIdempotencyKey(call)
-      const answer = await runRoute(route, call)
-      if (isTold) await this.#report(change, undefined)
-      await this.#send(sink, requestId, answer)
-    } catch (cause) {
-      if (isTold) await this.#report(change, GatewayError.from(cause))
-      throw cause
-    }
-  }
-
-  async #change(asked: AskedChange): Promise<void> {
-    const { request, sink, requestId, operator, matched } = asked
+  async #run({ request, sink, requestId, operator, matched }: AskedRoute): Promise<void> {
     const { route } = matched
+    const isChange = route.method !== 'GET'
     const call = this.#call(request, matched, operator)
     let change: ReportedChange = { route, call, requestId, address: this.#parts.operators.addressOf(request) }
     try {
       checkScopes(operator, route)
-      if (this.#parts.isReadOnly)
+      if (isChange && this.#parts.isReadOnly)
         throw new GatewayError('method_not_allowed', { message: 'Nothing can be changed here.' })
-      if (!operator.hasKey) checkSameOrigin(request)
+      if (isChange && !operator.hasKey) checkSameOrigin(request)
       checkIdempotencyKey(call)
-      change = { ...change, call: { ...call, body: await readJson(request) } }
-      change = { ...change, before: await stateOf(change) }
+      if (isChange) {
+        change = { ...change, call: { ...call, body: await readJson(request) } }
+        change = { ...change, before: await stateOf(change) }
+      }
       const { answer, isReplayed } = await this.#made(change, request)
+      if (isChange) change = { ...change, answer }
       // A repeated request changes nothing; the change was reported before.
-      if (!isReplayed) await this.#report({ ...change, answer }, undefined)
+      if (isReported(route) && !isReplayed) await this.#report(change, undefined)
       await this.#send(sink, requestId, answer)
     } catch (cause) {
       const error = GatewayError.from(cause)
-      await this.#report(change, error)
+      if (isReported(route)) await this.#report({ ...change, answer: undefined }, error)
       throw error
     }
   }
 
-  /** Makes a change, or returns the answer of the same change before. */
+  /** Runs a route, or returns the answer of the same change before. */
   async #made({ route, call }: Change<Gateway>, { path }: GatewayRequest): Promise<AppliedChange> {
     const { idempotencyKey: key, operator, gateway, body } = call
-    if (key === undefined || !route.answers.includes('application/json') || route.answers.length > 1)
+    if (route.method === 'GET' || key === undefined || route.answers.join() !== 'application/json')
       return { answer: await runRoute(route, call), isReplayed: false }
     let answer: AdminAnswer | undefined
     const request = JSON.stringify([route.method, pathBelowMount(path), body ?? null])
@@ -239,7 +224,8 @@ interface AppliedChange {
   readonly isReplayed: boolean
 }
 
-interface AskedChange {
+/** Request of an operator for a route. */
+interface AskedRoute {
   readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly requestId: string
@@ -365,53 +351,38 @@ interface MatchedRoute {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** Finds the route of a method and path. */
-class AdminRouteTable {
-  readonly #routes: readonly { readonly route: AdminRoute; readonly steps: readonly string[] }[]
+/** Routes with patterns of their paths. */
+const PATTERNS = ADMIN_ROUTES.map((route) => {
+  return { route, pattern: new RegExp(`^${route.path.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }
+})
 
-  constructor(routes: readonly AdminRoute[]) {
-    this.#routes = routes.map((route) => ({ route, steps: route.path.split('/') }))
+/**
+ * Finds the route of a method and path.
+ * @param path Path below `/v1`, still percent-encoded.
+ * @throws GatewayError `route_not_found`, or `method_not_allowed`.
+ */
+function matchRoute(method: string, path: string): MatchedRoute {
+  const allowed: string[] = []
+  for (const { route, pattern } of PATTERNS) {
+    const params = decodedParams(pattern.exec(path))
+    if (params === undefined) continue
+    if (route.method === method || (method === 'HEAD' && route.method === 'GET')) return { route, params }
+    allowed.push(route.method)
   }
-
-  /**
-   * @param path Path below `/v1`, still percent-encoded.
-   * @throws GatewayError `route_not_found`, or `method_not_allowed`.
-   */
-  match(method: string, path: string): MatchedRoute {
-    const steps = stepsOf(path)
-    const allowed: string[] = []
-    for (const { route, steps: pattern } of this.#routes) {
-      const params = steps === undefined ? undefined : paramsOf(pattern, steps)
-      if (params === undefined) continue
-      if (route.method === method || (method === 'HEAD' && route.method === 'GET')) return { route, params }
-      allowed.push(route.method)
-    }
-    if (allowed.length === 0)
-      throw new GatewayError('route_not_found', { message: `There is no route ${method} ${path}.` })
-    throw new GatewayError('method_not_allowed', {
-      message: `${path} takes ${allowed.join(', ')}, not ${method}.`,
-    })
-  }
+  if (allowed.length === 0)
+    throw new GatewayError('route_not_found', { message: `There is no route ${method} ${path}.` })
+  throw new GatewayError('method_not_allowed', { message: `${path} takes ${allowed.join(', ')}, not ${method}.` })
 }
 
-/** Returns `undefined` for a path with malformed encoding. */
-function stepsOf(path: string): readonly string[] | undefined {
+/** Returns `undefined` for a path of another route, or with malformed encoding. */
+function decodedParams(match: RegExpExecArray | null): Readonly<Record<string, string>> | undefined {
+  if (match === null) return undefined
   try {
-    return path.split('/').map((step) => decodeURIComponent(step))
+    const params = Object.entries(match.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)])
+    return Object.fromEntries(params)
   } catch {
     return undefined
   }
-}
-
-function paramsOf(pattern: readonly string[], steps: readonly string[]): Record<string, string> | undefined {
-  if (pattern.length !== steps.length) return undefined
-  const params = new Map<string, string>()
-  for (const [index, part] of pattern.entries()) {
-    const step = steps[index]!
-    if (part.startsWith('{') && step !== '') params.set(part.slice(1, -1), step)
-    else if (part !== step) return undefined
-  }
-  return Object.fromEntries(params)
 }
 
 /** OpenAPI document of the admin API, built from its routes and their schemas. It is served alongside the routes. */

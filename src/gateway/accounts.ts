@@ -76,25 +76,22 @@ export interface Accounts extends AccountBooks {
   /**
    * Adds money.
    * @param amount Decimal dollars, such as `"25.00"`.
+   * @param options `creditId` makes the credit idempotent, for instance the event id of a payment provider. `expiresAtMs` is the time
+   *   in Unix milliseconds after which it cannot be spent; credits that expire first are spent first.
    * @returns false if that `creditId` was credited before.
    * @throws GatewayError `invalid_request` for an invalid amount or id, an unknown account, or an expiry that is not in the future.
    */
-  credit(accountId: string, amount: string, options?: CreditOptions): Promise<boolean>
+  credit(
+    accountId: string,
+    amount: string,
+    options?: {
+      readonly creditId?: string | undefined
+      readonly description?: string | undefined
+      readonly expiresAtMs?: number | undefined
+    },
+  ): Promise<boolean>
   /** Returns journal lines, newest first. */
   ledger(accountId: string, options?: { readonly limit?: number }): Promise<readonly LedgerEntry[]>
-}
-
-/** Options of a credit. */
-export interface CreditOptions {
-  /** Id that makes the credit idempotent, for instance the event id of a payment provider. */
-  readonly creditId?: string | undefined
-  /** Text of the journal line. Default `credit`. */
-  readonly description?: string | undefined
-  /**
-   * Time in Unix milliseconds after which the credit cannot be spent; credits that expire first are spent first. By default it does
-   * not expire.
-   */
-  readonly expiresAtMs?: number | undefined
 }
 
 /** Members that `update` can change. */
@@ -106,7 +103,7 @@ const CREDIT_OPTIONS = {
   creditId: true,
   description: true,
   expiresAtMs: true,
-} satisfies MemberNames<CreditOptions>
+} satisfies MemberNames<NonNullable<Parameters<Accounts['credit']>[2]>>
 const FREEZE_OPTIONS = { reason: true } as const
 const LEDGER_OPTIONS = { limit: true } as const
 

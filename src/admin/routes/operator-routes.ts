@@ -3,6 +3,7 @@ import * as z from 'zod'
 import type { GatewayRequest } from '../../core/exchange.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
+import { innerRequest } from '../../pipeline/idempotent-request.ts'
 import {
   type Administration,
   changeId,
@@ -82,19 +83,8 @@ export const OPERATOR_ROUTES: readonly UntaggedRoute[] = [
 ]
 
 function jsonRequest(path: string, body: object, idempotencyKey: string | undefined): GatewayRequest {
-  const bytes = Buffer.from(JSON.stringify(body))
-  const headers = new Map([['content-type', 'application/json']])
-  if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey)
-  return {
-    method: 'POST',
-    path,
-    query: '',
-    header: (name) => headers.get(name),
-    readBody: (limitBytes, listener) => {
-      if (bytes.byteLength > limitBytes) listener('too_large', [])
-      else listener(undefined, [bytes])
-    },
-  }
+  const inner = innerRequest(path, Buffer.from(JSON.stringify(body)))
+  return { ...inner, header: (name) => (name === 'idempotency-key' ? idempotencyKey : inner.header(name)) }
 }
 
 /**
