@@ -102,8 +102,9 @@ type Values = Readonly<Record<Place, MemberValues>>
 /** Member of a route as one option. */
 interface Member {
   readonly place: Place
-  /** Names from the outermost object to the member. */
-  readonly path: readonly [string, ...string[]]
+  readonly name: string
+  /** Name within the object `name`, if the option sets only this part of it. */
+  readonly inner: string | undefined
   readonly flag: string
   readonly option: MemberOption
   readonly isRequired: boolean
@@ -131,7 +132,7 @@ function actionOf(name: string, action: AdminAction, memberOptions: MemberOption
   const { positionals = {}, isDefault = false } = action
   const route = routeOf(action.route)
   const members = membersOf(route, memberOptions)
-  const options = members.filter(({ path: [first] }) => !Object.hasOwn(positionals, first))
+  const options = members.filter(({ name }) => !Object.hasOwn(positionals, name))
   return {
     summary: action.summary ?? `${route.summary.charAt(0).toLowerCase()}${route.summary.slice(1)}`,
     positionals: Object.values(positionals),
@@ -178,27 +179,27 @@ function routeOf(id: string): StoreRoute {
 /** Returns the members of a route that have an option. An object without its own option is replaced by its members. */
 function membersOf(route: StoreRoute, options: MemberOptions): readonly Member[] {
   const isChange = route.method === 'PATCH'
-  const ofShape = (place: Place, shape: Readonly<Record<string, z.ZodType>>, outer: readonly string[]): Member[] =>
+  const ofShape = (place: Place, shape: Readonly<Record<string, z.ZodType>>, outer?: string): Member[] =>
     Object.entries(shape).flatMap(([name, schema]) => {
       const option = options[name]
-      const inner = withoutWrappers(schema)
-      if (option === undefined && inner instanceof z.ZodObject) return ofShape(place, inner.shape, [...outer, name])
-      if (option === undefined) return []
+      const bare = withoutWrappers(schema)
+      if (option === undefined) return bare instanceof z.ZodObject ? ofShape(place, bare.shape, name) : []
       return {
         place,
-        path: [...outer, name] as unknown as Member['path'],
+        name: outer ?? name,
+        inner: outer === undefined ? undefined : name,
         flag: option.flag ?? name.replaceAll('_', '-'),
-        option: isChoice(inner, option) ? { ...choiceOf(inner.options), ...option } : option,
-        isRequired: outer.length === 0 && !schema.isOptional(),
+        option: isChoice(bare, option) ? { ...choiceOf(bare.options), ...option } : option,
+        isRequired: outer === undefined && !schema.isOptional(),
         isRemovable: isChange && schema.isNullable(),
       }
     })
   const params = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, z.string()])
   const [query, body] = [route.query, route.body].map((schema) => (schema instanceof z.ZodObject ? schema.shape : {}))
   return [
-    ...ofShape('params', Object.fromEntries(params), []),
-    ...ofShape('query', query ?? {}, []),
-    ...ofShape('body', body ?? {}, []),
+    ...ofShape('params', Object.fromEntries(params)),
+    ...ofShape('query', query ?? {}),
+    ...ofShape('body', body ?? {}),
   ]
 }
 
@@ -237,7 +238,7 @@ function valuesOf(given: CommandArguments, action: AdminAction, members: readonl
   const values: Record<Place, Record<string, unknown>> = { params: {}, query: {}, body: {} }
   const positions = Object.entries(action.positionals ?? {})
   for (const member of members) {
-    const [name, inner] = member.path
+    const { name, inner } = member
     const position = positions.findIndex(([positional]) => positional === name)
     const value = position === -1 ? optionValue(given, member) : positionValue(given, position, positions[position]![1])
     if (value === undefined) continue
@@ -245,8 +246,7 @@ function valuesOf(given: CommandArguments, action: AdminAction, members: readonl
     place[name] = inner === undefined ? value : { ...(place[name] as object | undefined), [inner]: value }
   }
   const defaults = action.defaults?.({ ...values.params, ...values.query, ...values.body }) ?? {}
-  for (const { place, path, flag, isRequired } of members) {
-    const [name] = path
+  for (const { place, name, flag, isRequired } of members) {
     const value = values[place][name] ?? defaults[name]
     if (isRequired && (value === undefined || value === ''))
       throw new SettingError(`--${flag} is missing; see signalbox --help`)
@@ -271,15 +271,12 @@ function positionValue({ positionals }: CommandArguments, index: number, { text,
 /** Returns the message of an error with the names of options in place of those of the API. */
 function withOptionNames({ message, param }: GatewayError, options: readonly Member[]): string {
   let text = message
-  const named = options.find(({ path }) => path.length === 1 && path[0] === param)
+  const named = options.find(({ name, inner }) => inner === undefined && name === param)
   if (named !== undefined && param !== undefined) {
     const rest = message.startsWith(param) ? message.slice(param.length) : `: ${message}`
     text = `--${named.flag}${rest}`.replace(/\bfrom$/, '--from')
   }
-  for (const { path, flag } of options) {
-    const name = path.at(-1)!
-    if (name.includes('_')) text = text.replaceAll(name, flag)
-  }
+  for (const { name, inner = name, flag } of options) if (inner.includes('_')) text = text.replaceAll(inner, flag)
   return text
 }
 

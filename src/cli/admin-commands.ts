@@ -82,10 +82,7 @@ const MEMBERS: Readonly<Record<string, MemberOption>> = {
     flag: 'by',
     value: 'day,model',
     text: `hour, day or month, and ${USAGE_DIMENSIONS.map(flagOf).join(', ')} (default: day,model; with --top model)`,
-    read: (name, text) =>
-      parseNames(name, text)
-        .map((group) => group.replaceAll('-', '_'))
-        .join(','),
+    read: (name, text) => parseNames(name, text).join(',').replaceAll('-', '_'),
   },
   id: { value: 'ID', text: 'a repeated id has no effect', read: parseId },
   key: { value: 'ID', text: 'only of this key' },
@@ -97,23 +94,13 @@ const MEMBERS: Readonly<Record<string, MemberOption>> = {
   name: { ...TEXT, text: 'display name', read: parseLabel },
   names_end_users: { text: 'requests with the key may name their end user', whenSet: true },
   order: { flag: 'oldest-first', text: 'start with the oldest line', whenSet: 'oldest' },
-  overlap_ms: {
-    flag: 'overlap',
-    value: '1h',
-    text: 'how long the old one stays valid (default: 1d)',
-    read: parseDelay,
-  },
+  overlap_ms: { flag: 'overlap', value: '1h', text: 'validity of the old one (default: 1d)', read: parseDelay },
   percentiles: { text: 'also show percentiles of durations', whenSet: 'true' },
   plan: { value: 'NAME', text: 'name of a plan of the gateway', read: parseLabel },
   reason: { ...TEXT, text: 'why' },
   requests_per_minute: { flag: 'rpm', ...COUNT, text: 'requests per minute (default: that of the gateway)' },
   search: { ...TEXT, text: 'only accounts with this text in their id' },
-  spending_cap: {
-    flag: 'cap',
-    value: '50/month|5/day',
-    text: 'maximum spending in dollars per month or day',
-    read: readCap,
-  },
+  spending_cap: { flag: 'cap', value: '50/month|5/day', text: 'maximum spending in dollars', read: readCap },
   subject: { value: 'ID', text: 'only changes of this account, key or hold' },
   tag: { ...TEXT, text: 'only of this tag' },
   tags: { ...NAMES, text: 'tags of its usage' },
@@ -200,15 +187,13 @@ function plansOf({ environment, documents }: Terminal): string[] {
   return Object.keys(configuredPlans(environment['SIGNALBOX_PLANS'], documents))
 }
 
-/** Prints a change of money. `did` describes one that is new. */
-function printChange(
-  did: string,
-  { is_new, balance }: MoneyChangeObject,
-  terminal: Terminal,
-  { id }: MemberValues,
-): void {
-  const done = is_new ? did : `${id} was made before, so nothing was changed`
-  terminal.print(`${done}; the balance is ${dollarsOf(balance)}`)
+/** Returns a printer of changes of money. */
+function changePrinter(didOf: (change: MoneyChangeObject, amount: string, values: MemberValues) => string) {
+  return (change: MoneyChangeObject, terminal: Terminal, values: MemberValues): void => {
+    const did = change.amount === null ? '' : didOf(change, dollarsOf(change.amount), values)
+    const done = change.is_new ? did : `${values['id']} was made before, so nothing was changed`
+    terminal.print(`${done}; the balance is ${dollarsOf(change.balance)}`)
+  }
 }
 
 const ENTRY_COLUMNS = { time: 'created_at_ms', kind: 'kind', amount: 'amount' }
@@ -243,24 +228,17 @@ const accounts: Actions = {
     route: 'credit_account',
     positionals: { account: ACCOUNT, amount: AMOUNT },
     defaults: () => ({ description: 'credit by hand' }),
-    print(change: MoneyChangeObject, terminal, values) {
-      printChange(`credited ${dollarsOf(change.amount ?? '')} to ${change.account}`, change, terminal, values)
-    },
+    print: changePrinter(({ account }, amount) => `credited ${amount} to ${account}`),
   },
   adjust: {
     route: 'adjust_account',
     positionals: { account: ACCOUNT, amount: { ...AMOUNT, read: checkSignedDollars } },
-    print(change: MoneyChangeObject, terminal, values) {
-      printChange(`adjusted ${change.account} by ${dollarsOf(change.amount ?? '')}`, change, terminal, values)
-    },
+    print: changePrinter(({ account }, amount) => `adjusted ${account} by ${amount}`),
   },
   refund: {
     route: 'refund_charge',
     positionals: { charge: { name: 'LINE', text: 'the id of the charge’s line' } },
-    print(change: MoneyChangeObject, terminal, values) {
-      const did = `refunded ${dollarsOf(change.amount ?? '')} of ${values['charge']} to ${change.account}`
-      printChange(did, change, terminal, values)
-    },
+    print: changePrinter(({ account }, amount, { charge }) => `refunded ${amount} of ${charge} to ${account}`),
   },
   statement: {
     route: 'get_statement',
@@ -272,12 +250,7 @@ const accounts: Actions = {
       printRows(terminal, [
         [`${statement.account} ${statement.month}`, 'lines', 'balance', 'owed'],
         ['opening', '', dollarsOf(opening_balance), dollarsOf(opening_owed)],
-        ...statement.sums.map(({ kind, lines, amount, owed }) => [
-          kind,
-          String(lines),
-          dollarsOf(amount),
-          dollarsOf(owed),
-        ]),
+        ...statement.sums.map((sum) => [sum.kind, String(sum.lines), dollarsOf(sum.amount), dollarsOf(sum.owed)]),
         ['closing', '', dollarsOf(closing_balance), dollarsOf(closing_owed)],
       ])
     },
@@ -461,7 +434,7 @@ const audit: Actions = {
       ...{ time: 'created_at_ms', operator: 'operator' },
       address: ({ address }: AuditEntryObject) => address ?? 'command line',
       ...{ action: 'action', subject: 'subject' },
-      change: ({ input, before, after }) =>
+      change: ({ input, before, after }: AuditEntryObject) =>
         JSON.stringify(before === null && after === null ? input : { before, after }),
     },
   },

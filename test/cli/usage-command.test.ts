@@ -120,6 +120,21 @@ test('usage records gives pages of single calls', async () => {
   )
 })
 
+test('usage records filters calls, and usage --csv prints sums as a file', async () => {
+  const { data } = await runForJson(['usage', 'records', '--model', 'gp-5.4'], environment)
+  const lines = await runCommand(['usage', ...RANGE, '--by', 'model', '--csv'], environment)
+
+  expect(data.map(({ id }) => id)).toEqual(['request_2', 'request_0'])
+  expect(lines.join('\n').split('\r\n')).toEqual([
+    expect.stringMatching(/^model,requests,failed,/),
+    expect.stringMatching(/^cl-sonnet-4-6,1,/),
+    expect.stringMatching(/^gp-5.4,2,/),
+  ])
+  await expect(runCommand(['usage', '--csv', '--json'], environment)).rejects.toThrow(
+    '--json: has no effect with --csv',
+  )
+})
+
 test('usage request shows one call by its id, with its tries', async () => {
   const store = sqliteStore({ path: join(folder, 'money.db'), clock: 'caller' })
   await store.start()
