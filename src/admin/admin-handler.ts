@@ -36,7 +36,6 @@ import {
   type AdminRoute,
   type CsvAnswer,
   checkScopes,
-  type IdentifiedOperator,
   type Operator,
   type OperatorRules,
   Operators,
@@ -129,10 +128,6 @@ class AdminEndpoint implements ExchangeHandler {
     const path = pathBelowMount(request.path)
     if (path === DOCUMENT_PATH && request.method === 'GET') return sendJson(sink, requestId, adminApi(ADMIN_ROUTES))
     const matched = matchRoute(request.method, path.replace(/^\/v1(?=\/)/, ''))
-    await this.#run({ request, sink, requestId, operator, matched })
-  }
-
-  async #run({ request, sink, requestId, operator, matched }: AskedRoute): Promise<void> {
     const { route } = matched
     const isChange = route.method !== 'GET'
     const call = this.#call(request, matched, operator)
@@ -222,15 +217,6 @@ interface AppliedChange {
   readonly answer: AdminAnswer | StoredAnswer
   /** Whether the same change was made before, so that only its answer is returned again. */
   readonly isReplayed: boolean
-}
-
-/** Request of an operator for a route. */
-interface AskedRoute {
-  readonly request: GatewayRequest
-  readonly sink: ByteSink
-  readonly requestId: string
-  readonly operator: IdentifiedOperator
-  readonly matched: MatchedRoute
 }
 
 /** First path segments of routes. They distinguish this API's version segment from one in the host's mount, and from an id. */
