@@ -10,11 +10,11 @@ import {
   wholeBody,
 } from '../core/exchange.ts'
 import { type Ids, timeOrderedIds } from '../core/ids.ts'
-import { isJsonObject, parseCallerJson } from '../core/json.ts'
+import { parseCallerJson } from '../core/json.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
 import { openaiErrors } from '../endpoints/error-dialect.ts'
-import type { JsonSchema } from '../endpoints/schema.ts'
+import { type JsonSchema, jsonSchemaOf } from '../endpoints/schema.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import {
   ERROR_RESPONSES,
@@ -36,11 +36,11 @@ import {
   type AdminRoute,
   type CsvAnswer,
   checkScopes,
-  type IdentifiedOperator,
+  type Operator,
   type OperatorRules,
   Operators,
 } from './admin-route.ts'
-import { auditState, type ChangeSubject } from './audit-state.ts'
+import { type Change, inputOf, isReported, recordChange, runRoute, stateOf, targetOf, withoutSecret } from './change.ts'
 import { ADMIN_ROUTES } from './routes/admin-routes.ts'
 
 /** Options of {@link adminHandler}. */
@@ -90,19 +90,15 @@ interface EndpointParts {
   readonly ids: Ids
 }
 
-/** Change that is reported to the host, whatever its outcome. */
-interface Change {
-  readonly route: AdminRoute
-  readonly call: AdminCall
-  /** State of its subject before the change, for the audit. */
-  readonly before?: Readonly<Record<string, unknown>> | undefined
-  readonly answer?: AdminAnswer | StoredAnswer | undefined
+/** Change over HTTP, which is reported to the host. */
+interface ReportedChange extends Change<Gateway> {
+  readonly requestId: string
+  readonly address: string | undefined
 }
 
 /** Identifies operators, finds routes, and writes answers. */
 class AdminEndpoint implements ExchangeHandler {
   readonly #parts: EndpointParts
-  readonly #table = new AdminRouteTable(ADMIN_ROUTES)
 
   constructor(parts: EndpointParts) {
     this.#parts = parts
@@ -131,54 +127,37 @@ class AdminEndpoint implements ExchangeHandler {
     const operator = await this.#parts.operators.identify(request)
     const path = pathBelowMount(request.path)
     if (path === DOCUMENT_PATH && request.method === 'GET') return sendJson(sink, requestId, adminApi(ADMIN_ROUTES))
-    const matched = this.#table.match(request.method, path.replace(/^\/v1(?=\/)/, ''))
-    const asked = { request, sink, requestId, operator, matched }
-    return matched.route.method === 'GET' ? await this.#read(asked) : await this.#change(asked)
-  }
-
-  async #read({ request, sink, requestId, operator, matched: { route, params } }: AskedChange): Promise<void> {
-    const call = this.#call(request, { route, params }, { operator, requestId })
-    // Reads that create something, or that only operators with write access may see, are reported like changes.
-    const isTold = route.scope === 'write'
-    try {
-      checkScopes(operator, route)
-      checkIdempotencyKey(call)
-      const answer = await runRoute(route, call)
-      if (isTold) await this.#report({ route, call }, undefined)
-      await this.#send(sink, requestId, answer)
-    } catch (cause) {
-      if (isTold) await this.#report({ route, call }, GatewayError.from(cause))
-      throw cause
-    }
-  }
-
-  async #change(asked: AskedChange): Promise<void> {
-    const { request, sink, requestId, operator, matched } = asked
+    const matched = matchRoute(request.method, path.replace(/^\/v1(?=\/)/, ''))
     const { route } = matched
-    let change: Change = { route, call: this.#call(request, matched, { operator, requestId }) }
+    const isChange = route.method !== 'GET'
+    const call = this.#call(request, matched, operator)
+    let change: ReportedChange = { route, call, requestId, address: this.#parts.operators.addressOf(request) }
     try {
       checkScopes(operator, route)
-      if (this.#parts.isReadOnly)
+      if (isChange && this.#parts.isReadOnly)
         throw new GatewayError('method_not_allowed', { message: 'Nothing can be changed here.' })
-      if (!operator.hasKey) checkSameOrigin(request)
-      checkIdempotencyKey(change.call)
-      change = { route, call: { ...change.call, body: await readJson(request) } }
-      change = { ...change, before: await auditState(this.#parts.gateway, subjectOf(change)) }
+      if (isChange && !operator.hasKey) checkSameOrigin(request)
+      checkIdempotencyKey(call)
+      if (isChange) {
+        change = { ...change, call: { ...call, body: await readJson(request) } }
+        change = { ...change, before: await stateOf(change) }
+      }
       const { answer, isReplayed } = await this.#made(change, request)
+      if (isChange) change = { ...change, answer }
       // A repeated request changes nothing; the change was reported before.
-      if (!isReplayed) await this.#report({ ...change, answer }, undefined)
+      if (isReported(route) && !isReplayed) await this.#report(change, undefined)
       await this.#send(sink, requestId, answer)
     } catch (cause) {
       const error = GatewayError.from(cause)
-      await this.#report(change, error)
+      if (isReported(route)) await this.#report({ ...change, answer: undefined }, error)
       throw error
     }
   }
 
-  /** Makes a change, or returns the answer of the same change before. */
-  async #made({ route, call }: Change, { path }: GatewayRequest): Promise<MadeChange> {
+  /** Runs a route, or returns the answer of the same change before. */
+  async #made({ route, call }: Change<Gateway>, { path }: GatewayRequest): Promise<AppliedChange> {
     const { idempotencyKey: key, operator, gateway, body } = call
-    if (key === undefined || !route.answers.includes('application/json') || route.answers.length > 1)
+    if (route.method === 'GET' || key === undefined || route.answers.join() !== 'application/json')
       return { answer: await runRoute(route, call), isReplayed: false }
     let answer: AdminAnswer | undefined
     const request = JSON.stringify([route.method, pathBelowMount(path), body ?? null])
@@ -189,29 +168,17 @@ class AdminEndpoint implements ExchangeHandler {
     return { answer: answer ?? made.answer, isReplayed: answer === undefined }
   }
 
-  #call(
-    request: GatewayRequest,
-    { params }: MatchedRoute,
-    known: Pick<AdminCall, 'operator' | 'requestId'>,
-  ): AdminCall {
+  #call(request: GatewayRequest, { params }: MatchedRoute, operator: Operator): AdminCall {
     const { gateway, clock, isReadOnly } = this.#parts
-    return {
-      gateway,
-      clock,
-      isReadOnly,
-      params,
-      query: new URLSearchParams(request.query),
-      idempotencyKey: request.header('idempotency-key'),
-      address: this.#parts.operators.addressOf(request),
-      body: undefined,
-      ...known,
-    }
+    const query = new URLSearchParams(request.query)
+    const idempotencyKey = request.header('idempotency-key')
+    return { gateway, clock, isReadOnly, operator, params, query, body: undefined, idempotencyKey }
   }
 
-  async #report(change: Change, error: GatewayError | undefined): Promise<void> {
-    const { route, call } = change
+  async #report(change: ReportedChange, error: GatewayError | undefined): Promise<void> {
+    const { route, call, requestId, address } = change
     const action = {
-      requestId: call.requestId,
+      requestId,
       operator: call.operator.name,
       action: route.id,
       target: targetOf(route, call),
@@ -228,32 +195,13 @@ class AdminEndpoint implements ExchangeHandler {
     // A rejected request changed nothing. After a fault inside the gateway, the change may have been made.
     if (error !== undefined && error.status < 500) return
     try {
-      await gateway.audit.record({
-        operator: action.operator,
-        action: action.action,
-        subject: action.target,
-        source: 'admin_api',
-        address: call.address,
-        requestId: action.requestId,
-        code: action.code,
-        input: action.input,
-        before: change.before,
-        after: await this.#stateAfter(change),
-      })
+      await recordChange(change, { source: 'admin_api', address, requestId }, action.code)
     } catch (cause) {
       // The change was made, so its answer is sent. Without the answer, the operator would repeat the change.
       gateway.operatorActions.reportFault(cause, () =>
         logger.error('a change by an operator could not be added to the audit', { ...action, error: cause }),
       )
     }
-  }
-
-  /** Returns the state of the subject, or the answer without its secret if the subject was created or has no readable state. */
-  async #stateAfter({ route, call, answer, before }: Change): Promise<Readonly<Record<string, unknown>> | undefined> {
-    const state = before && (await auditState(call.gateway, subjectOf({ route, call })))
-    if (state !== undefined) return state
-    if (answer === undefined || !('json' in answer) || route.showsContent === true) return undefined
-    return withoutSecret(answer.json, route.secret)
   }
 
   async #send(sink: ByteSink, requestId: string, answer: AdminAnswer | StoredAnswer): Promise<void> {
@@ -265,18 +213,10 @@ class AdminEndpoint implements ExchangeHandler {
   }
 }
 
-interface MadeChange {
+interface AppliedChange {
   readonly answer: AdminAnswer | StoredAnswer
   /** Whether the same change was made before, so that only its answer is returned again. */
   readonly isReplayed: boolean
-}
-
-interface AskedChange {
-  readonly request: GatewayRequest
-  readonly sink: ByteSink
-  readonly requestId: string
-  readonly operator: IdentifiedOperator
-  readonly matched: MatchedRoute
 }
 
 /** First path segments of routes. They distinguish this API's version segment from one in the host's mount, and from an id. */
@@ -319,10 +259,6 @@ function storedAnswer(answer: AdminAnswer, secret: string | undefined): StoredAn
   return { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(withoutSecret(json, secret))) }
 }
 
-function withoutSecret(json: object, secret: string | undefined): Readonly<Record<string, unknown>> {
-  return { ...json, ...(secret === undefined ? {} : { [secret]: null }) }
-}
-
 /** @throws GatewayError `invalid_request`. */
 function checkIdempotencyKey({ idempotencyKey }: AdminCall): void {
   if (idempotencyKey === undefined || /^[\x21-\x7e]{1,200}$/.test(idempotencyKey)) return
@@ -341,64 +277,6 @@ async function readJson(request: GatewayRequest): Promise<unknown> {
   } catch (fault) {
     throw unreadableBody(request, fault)
   }
-}
-
-/** Returns the account or key that a change names in its path, or as the id of what it creates. */
-function subjectOf({ route, call }: Change): ChangeSubject {
-  const { params } = call
-  return route.creates === undefined ? params : { ...params, [route.creates]: targetOf(route, call) }
-}
-
-function targetOf({ target, path }: AdminRoute, { params, body }: AdminCall): string | undefined {
-  const name = target ?? /\{(\w+)\}/.exec(path)?.[1]
-  if (name === undefined) return isJsonObject(body) && typeof body['id'] === 'string' ? body['id'] : undefined
-  const value = params[name] ?? (isJsonObject(body) ? body[name] : undefined)
-  return typeof value === 'string' ? value : undefined
-}
-
-/** A call for an account contains a prompt, which no event may contain. */
-function inputOf({ scope }: AdminRoute, { body }: AdminCall): Readonly<Record<string, unknown>> {
-  if (!isJsonObject(body)) return {}
-  if (scope !== 'play') return body
-  const { request, ...rest } = body
-  return { ...rest, model: isJsonObject(request) ? request['model'] : undefined }
-}
-
-/** Names that the API uses for arguments of the gateway's methods. */
-const NAMES: ReadonlyMap<string, string> = new Map([
-  ['accountId', 'account'],
-  ['keyId', 'key'],
-  ['holdId', 'hold'],
-  ['chargeId', 'charge'],
-  ['cursor', 'after'],
-  ['groupBy', 'group_by'],
-  ['endUser', 'end_user'],
-  ['expiresAtMs', 'expires_at'],
-  ['spendingCap', 'spending_cap'],
-  ['overlapMs', 'overlap_ms'],
-])
-
-/**
- * Runs a route, and names parameters and fields in errors as the API does.
- * @throws GatewayError with status 404 if the gateway does not know the object in the path.
- */
-async function runRoute(route: AdminRoute, call: AdminCall): Promise<AdminAnswer> {
-  try {
-    return await route.run(call)
-  } catch (cause) {
-    throw GatewayError.isInstance(cause) ? inWordsOfTheApi(cause, call) : cause
-  }
-}
-
-function inWordsOfTheApi(error: GatewayError, { params }: AdminCall): GatewayError {
-  const { code, status, publicCode, param, message } = error
-  const name = NAMES.get(param ?? '')
-  if (param === undefined || name === undefined) return error
-  // The gateway rejects ids for only one reason: there is no such account, key or hold.
-  if (params[name] !== undefined && code === 'invalid_request')
-    return new GatewayError(code, { status: 404, publicCode: 'not_found', message, cause: error })
-  const own = message.startsWith(param) ? name + message.slice(param.length) : message
-  return new GatewayError(code, { status, publicCode, message: own, param: name, cause: error })
 }
 
 /** Header that no form and no other site can send without permission. */
@@ -459,53 +337,38 @@ interface MatchedRoute {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** Finds the route of a method and path. */
-class AdminRouteTable {
-  readonly #routes: readonly { readonly route: AdminRoute; readonly steps: readonly string[] }[]
+/** Routes with patterns of their paths. */
+const PATTERNS = ADMIN_ROUTES.map((route) => {
+  return { route, pattern: new RegExp(`^${route.path.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }
+})
 
-  constructor(routes: readonly AdminRoute[]) {
-    this.#routes = routes.map((route) => ({ route, steps: route.path.split('/') }))
+/**
+ * Finds the route of a method and path.
+ * @param path Path below `/v1`, still percent-encoded.
+ * @throws GatewayError `route_not_found`, or `method_not_allowed`.
+ */
+function matchRoute(method: string, path: string): MatchedRoute {
+  const allowed: string[] = []
+  for (const { route, pattern } of PATTERNS) {
+    const params = decodedParams(pattern.exec(path))
+    if (params === undefined) continue
+    if (route.method === method || (method === 'HEAD' && route.method === 'GET')) return { route, params }
+    allowed.push(route.method)
   }
-
-  /**
-   * @param path Path below `/v1`, still percent-encoded.
-   * @throws GatewayError `route_not_found`, or `method_not_allowed`.
-   */
-  match(method: string, path: string): MatchedRoute {
-    const steps = stepsOf(path)
-    const allowed: string[] = []
-    for (const { route, steps: pattern } of this.#routes) {
-      const params = steps === undefined ? undefined : paramsOf(pattern, steps)
-      if (params === undefined) continue
-      if (route.method === method || (method === 'HEAD' && route.method === 'GET')) return { route, params }
-      allowed.push(route.method)
-    }
-    if (allowed.length === 0)
-      throw new GatewayError('route_not_found', { message: `There is no route ${method} ${path}.` })
-    throw new GatewayError('method_not_allowed', {
-      message: `${path} takes ${allowed.join(', ')}, not ${method}.`,
-    })
-  }
+  if (allowed.length === 0)
+    throw new GatewayError('route_not_found', { message: `There is no route ${method} ${path}.` })
+  throw new GatewayError('method_not_allowed', { message: `${path} takes ${allowed.join(', ')}, not ${method}.` })
 }
 
-/** Returns `undefined` for a path with malformed encoding. */
-function stepsOf(path: string): readonly string[] | undefined {
+/** Returns `undefined` for a path of another route, or with malformed encoding. */
+function decodedParams(match: RegExpExecArray | null): Readonly<Record<string, string>> | undefined {
+  if (match === null) return undefined
   try {
-    return path.split('/').map((step) => decodeURIComponent(step))
+    const params = Object.entries(match.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)])
+    return Object.fromEntries(params)
   } catch {
     return undefined
   }
-}
-
-function paramsOf(pattern: readonly string[], steps: readonly string[]): Record<string, string> | undefined {
-  if (pattern.length !== steps.length) return undefined
-  const params = new Map<string, string>()
-  for (const [index, part] of pattern.entries()) {
-    const step = steps[index]!
-    if (part.startsWith('{') && step !== '') params.set(part.slice(1, -1), step)
-    else if (part !== step) return undefined
-  }
-  return Object.fromEntries(params)
 }
 
 /** OpenAPI document of the admin API, built from its routes and their schemas. It is served alongside the routes. */
@@ -536,7 +399,8 @@ const IDEMPOTENCY_KEY: OpenApiParameter = {
 }
 
 function operationOf(route: AdminRoute): OpenApiOperation {
-  const { query, body, answer } = route.schemas()
+  const [query, body] = [route.query, route.body].map((schema) => schema && jsonSchemaOf(schema, 'input'))
+  const answer = route.answer && jsonSchemaOf(route.answer, 'output')
   const parameters = [
     ...[...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => pathParameter(name)),
     ...queryParameters(query),

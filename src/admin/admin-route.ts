@@ -8,24 +8,20 @@ import type { ByteSink, ClientAddress, GatewayRequest } from '../core/exchange.t
 import { checkMembers, hintAt, type MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import { checkRequest, type JsonSchema, jsonSchemaOf } from '../endpoints/schema.ts'
+import { checkRequest } from '../endpoints/schema.ts'
 import { operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { bearerToken } from '../pipeline/authenticate.ts'
 
-/** Parts that routes work with. */
-export interface AdminParts {
-  readonly gateway: Gateway
-  readonly clock: Clock
-  readonly isReadOnly: boolean
-}
+/** Parts of a gateway that work on its store alone. The command line has them without a gateway. */
+export type Administration = Pick<Gateway, 'accounts' | 'audit' | 'holds' | 'keys' | 'usage' | 'webhooks'>
 
 /** Request of an identified operator. */
-export interface AdminCall extends AdminParts {
+export interface AdminCall<Host = Gateway> {
+  readonly gateway: Host
+  readonly clock: Clock
+  readonly isReadOnly: boolean
   readonly operator: Operator
-  readonly requestId: string
-  /** Address of the client, if it is known. */
-  readonly address: string | undefined
   /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
@@ -46,7 +42,8 @@ export type AdminAnswer =
   | { readonly csv: CsvAnswer }
   | { readonly forward: (sink: ByteSink) => void }
 
-export interface AdminRoute {
+/** Route of the admin API. Commands of the command line run the routes that need only an {@link Administration}. */
+export interface AdminRoute<Host = Gateway> {
   /** Name in the OpenAPI document, in events and logs: `credit_account`. */
   readonly id: string
   readonly method: 'GET' | 'POST' | 'PATCH'
@@ -68,89 +65,100 @@ export interface AdminRoute {
   readonly showsContent?: boolean
   /** Media types of the answer. */
   readonly answers: readonly string[]
-  readonly schemas: () => {
-    readonly query: JsonSchema | undefined
-    readonly body: JsonSchema | undefined
-    readonly answer: JsonSchema | undefined
-  }
+  readonly query: z.ZodType | undefined
+  readonly body: z.ZodType | undefined
+  /** Schema of a JSON answer. */
+  readonly answer: z.ZodType | undefined
   /** @throws GatewayError */
-  run(call: AdminCall): Promise<AdminAnswer>
+  readonly run: (call: AdminCall<Host>) => Promise<AdminAnswer>
 }
 
+/** Values of the parameters in a path. */
+type PathParams<Path extends string> = { readonly [Name in ParamNames<Path>]: string }
+type ParamNames<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamNames<Rest> : never
+
 /** Input of a route that is defined with schemas. */
-interface CheckedCall<Query, Body> extends Omit<AdminCall, 'query' | 'body'> {
+interface CheckedCall<Host, Path extends string, Query, Body>
+  extends Omit<AdminCall<Host>, 'params' | 'query' | 'body'> {
+  readonly params: PathParams<Path>
   readonly query: Query
   readonly body: Body
 }
 
-type RouteFacts = Pick<
+/** Route as it is defined: with its path under the name of its method. The scope of a `get` defaults to `read`. */
+type Definition<Path, Query, Body> = Omit<
   AdminRoute,
-  | 'id'
-  | 'method'
-  | 'path'
-  | 'tag'
-  | 'summary'
-  | 'scope'
-  | 'alsoScope'
-  | 'target'
-  | 'creates'
-  | 'secret'
-  | 'showsContent'
->
+  'method' | 'path' | 'tag' | 'scope' | 'answers' | 'query' | 'body' | 'answer' | 'run'
+> &
+  (
+    | { readonly get: Path; readonly scope?: OperatorScope }
+    | { readonly post: Path; readonly scope: OperatorScope }
+    | { readonly patch: Path; readonly scope: OperatorScope }
+  ) & {
+    readonly query?: z.ZodType<Query>
+    readonly body?: z.ZodType<Body>
+  }
+
+/** Route without its tag, which {@link routesOf} adds. */
+export type UntaggedRoute<Host = Gateway> = Omit<AdminRoute<Host>, 'tag'>
 
 const NOTHING = z.strictObject({})
 
 /** Defines a route that answers with JSON. */
-export function defineRoute<Answer extends object, Query = Record<string, never>, Body = Record<string, never>>(
-  definition: RouteFacts & {
-    readonly query?: z.ZodType<Query>
-    readonly body?: z.ZodType<Body>
+export function defineRoute<
+  Host,
+  Answer extends object,
+  const Path extends string,
+  Query = Record<string, never>,
+  Body = Record<string, never>,
+>(
+  definition: Definition<Path, Query, Body> & {
     readonly answer: z.ZodType<Answer>
-    run(call: CheckedCall<NoInfer<Query>, NoInfer<Body>>): Promise<NoInfer<Answer>>
+    run(call: CheckedCall<Host, Path, NoInfer<Query>, NoInfer<Body>>): Promise<NoInfer<Answer>>
   },
-): AdminRoute {
-  const { query, body, answer, run, ...facts } = definition
-  return {
-    ...facts,
-    answers: ['application/json'],
-    schemas: () => schemasOf(query, body, answer),
-    run: async (call) => ({ json: await run(checked<Query, Body>(call, query, body)) }),
-  }
+): UntaggedRoute<Host> {
+  const { run } = definition
+  const answers = ['application/json']
+  return { ...factsOf(definition), answers, run: async (call) => ({ json: await run(checked(call, definition)) }) }
 }
 
 /** Defines a route that answers with a file or another handler's stream. */
-export function defineRawRoute<Query = Record<string, never>, Body = Record<string, never>>(
-  definition: RouteFacts & {
-    readonly query?: z.ZodType<Query>
-    readonly body?: z.ZodType<Body>
+export function defineRawRoute<
+  Host,
+  const Path extends string,
+  Query = Record<string, never>,
+  Body = Record<string, never>,
+>(
+  definition: Definition<Path, Query, Body> & {
     readonly answers: readonly string[]
-    run(call: CheckedCall<NoInfer<Query>, NoInfer<Body>>): Promise<Exclude<AdminAnswer, { json: unknown }>>
+    run(call: CheckedCall<Host, Path, NoInfer<Query>, NoInfer<Body>>): Promise<Exclude<AdminAnswer, { json: unknown }>>
   },
-): AdminRoute {
-  const { query, body, run, ...facts } = definition
-  return {
-    ...facts,
-    schemas: () => schemasOf(query, body, undefined),
-    run: async (call) => run(checked<Query, Body>(call, query, body)),
-  }
+): UntaggedRoute<Host> {
+  const { answers, run } = definition
+  return { ...factsOf(definition), answers, run: async (call) => run(checked(call, definition)) }
 }
 
-function schemasOf(query: z.ZodType | undefined, body: z.ZodType | undefined, answer: z.ZodType | undefined) {
-  return {
-    query: query && jsonSchemaOf(query, 'input'),
-    body: body && jsonSchemaOf(body, 'input'),
-    answer: answer && jsonSchemaOf(answer, 'output'),
-  }
+function factsOf<Query, Body>(definition: Definition<string, Query, Body> & { readonly answer?: z.ZodType }) {
+  const { query, body, answer, scope = 'read', ...facts } = definition
+  const schemas = { scope, query, body, answer }
+  if ('get' in facts) return { ...facts, ...schemas, method: 'GET' as const, path: facts.get }
+  if ('post' in facts) return { ...facts, ...schemas, method: 'POST' as const, path: facts.post }
+  return { ...facts, ...schemas, method: 'PATCH' as const, path: facts.patch }
+}
+
+/** Adds a tag to routes, by which the OpenAPI document groups them. */
+export function routesOf<Host>(tag: string, routes: readonly UntaggedRoute<Host>[]): readonly AdminRoute<Host>[] {
+  return routes.map((route) => ({ ...route, tag }))
 }
 
 /** @throws GatewayError `invalid_request` naming the parameter or field. */
-function checked<Query, Body>(
-  { query, body, ...call }: AdminCall,
-  querySchema: z.ZodType = NOTHING,
-  bodySchema: z.ZodType = NOTHING,
-): CheckedCall<Query, Body> {
+function checked<Host, Path extends string, Query, Body>(
+  { params, query, body, ...call }: AdminCall<Host>,
+  { query: querySchema = NOTHING, body: bodySchema = NOTHING }: { query?: z.ZodType; body?: z.ZodType },
+): CheckedCall<Host, Path, Query, Body> {
   return {
     ...call,
+    params: params as PathParams<Path>,
     query: checkRequest<Query>(querySchema, parametersOf(query, querySchema)),
     body: checkRequest<Body>(bodySchema, body ?? {}),
   }
@@ -175,11 +183,6 @@ function unknownParameter(name: string, known: readonly string[]): GatewayError 
   return new GatewayError('invalid_request', { message, param: name })
 }
 
-/** Returns the single parameter of a path. */
-export function paramOf({ params }: Pick<AdminCall, 'params'>, name: string): string {
-  return params[name] ?? ''
-}
-
 /** @throws GatewayError `permission_denied` if the operator does not have the scope. */
 export function checkScope({ name, can }: Operator, scope: OperatorScope): void {
   if (can.includes(scope)) return
@@ -187,7 +190,10 @@ export function checkScope({ name, can }: Operator, scope: OperatorScope): void 
 }
 
 /** @throws GatewayError `permission_denied` if the operator does not have all scopes of the route. */
-export function checkScopes(operator: Operator, { scope, alsoScope = scope }: AdminRoute): void {
+export function checkScopes(
+  operator: Operator,
+  { scope, alsoScope = scope }: Pick<AdminRoute, 'scope' | 'alsoScope'>,
+): void {
   checkScope(operator, scope)
   checkScope(operator, alsoScope)
 }

@@ -24,7 +24,7 @@ import type { ActionDefinition, CommandArguments, GroupDefinition } from './comm
 import { configuredVendors } from './configured-vendors.ts'
 import { environmentProxy } from './environment-proxy.ts'
 import { configuredCatalog } from './serve-settings.ts'
-import { SettingError } from './setting-values.ts'
+import { parsedJson, SettingError } from './setting-values.ts'
 import { type Environment, printRows, type Terminal } from './terminal.ts'
 
 const PUBLIC_CATALOG = 'https://models.dev/api.json'
@@ -347,7 +347,7 @@ async function readCatalog(source: string, environment: Environment): Promise<un
   } catch (error) {
     throw new SettingError(`--from: ${source} cannot be read (${textOfError(firstCause(error))})`)
   }
-  return parsed(source, text)
+  return parsedJson(text, `${source} is not JSON`)
 }
 
 /** Returns the innermost cause, because "fetch failed" has no reason. */
@@ -373,14 +373,6 @@ async function textThrough(proxy: string, address: string): Promise<string> {
   }
 }
 
-function parsed(source: string, text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    throw new SettingError(`${source} is not JSON`)
-  }
-}
-
 /**
  * Reads a JSON file, or returns `undefined` if there is none.
  * @throws SettingError that names the file.
@@ -393,7 +385,7 @@ function readIfThere<Value>(path: string, check: (json: unknown) => Value): Valu
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new SettingError(`${path} cannot be read (${(error as Error).message})`)
   }
-  return naming(path, () => check(parsed(path, text)))
+  return naming(path, () => check(parsedJson(text, `${path} is not JSON`)))
 }
 
 /** Adds a name to the errors of shared code. */

@@ -1,28 +1,13 @@
-import { existsSync } from 'node:fs'
-import { userInfo } from 'node:os'
-import { auditState, type ChangeSubject } from '../admin/audit-state.ts'
-import { systemClock } from '../core/clock.ts'
-import { GatewayError, textOfError } from '../core/errors.ts'
+import { textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
-import { timeOrderedIds } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
-import { type Accounts, accountStorageOf, accountsOf } from '../gateway/accounts.ts'
-import { type Audit, auditOf } from '../gateway/audit.ts'
-import { type Holds, holdsOf } from '../gateway/holds.ts'
-import { type Keys, keysOf } from '../gateway/keys.ts'
-import { type UsageReports, usageOf } from '../gateway/usage.ts'
-import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { Account } from '../stores/ledger.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import { type RedisClient, redisLimits } from '../stores/redis/redis-limits.ts'
-import { Retention } from '../stores/retention.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
-import { StoredBounds } from '../stores/stored-bounds.ts'
 import { SettingError } from './setting-values.ts'
-import { oneLine, type Terminal } from './terminal.ts'
 
 /** Location of accounts, keys and balances. */
 export type StoreSetting =
@@ -126,72 +111,6 @@ export function storeError(name: string, setting: StoreSetting, cause: unknown):
 }
 
 /**
- * Runs a command on the store of `--store`, else of `SIGNALBOX_STORE`, else on `sqlite:signalbox.db`, and closes it.
- * @param wanted `mayCreate` allows the command to create the SQLite database: other commands, run in the wrong folder, would leave an
- *   empty one. `webhookSecret` signs webhooks of accounts without their own.
- * @throws SettingError for a store that keeps nothing or cannot be used, and for input that the store rejects.
- */
-export async function withStore<Result>(
-  terminal: Terminal,
-  wanted: {
-    readonly store: string | undefined
-    readonly mayCreate?: boolean
-    readonly webhookSecret?: string | undefined
-  },
-  run: (administration: Administration) => Promise<Result>,
-): Promise<Result> {
-  const name = wanted.store === undefined ? 'SIGNALBOX_STORE' : '--store'
-  const text = wanted.store ?? terminal.environment['SIGNALBOX_STORE']?.trim()
-  const setting = text === undefined || text === '' ? DEFAULT_STORE : parseStoreSetting(name, text)
-  if (setting.kind === 'memory')
-    throw new SettingError(
-      `${name}: this command needs a durable store, sqlite:PATH or postgres://…; memory: keeps nothing`,
-    )
-  if (setting.kind === 'sqlite' && wanted.mayCreate !== true && !existsSync(setting.path))
-    throw new SettingError(
-      `${name}: there is no database ${describeStore(setting)}; signalbox serve or signalbox accounts create makes one`,
-    )
-  const { store, release } = await openStore(name, setting)
-  try {
-    try {
-      await store.start()
-    } catch (cause) {
-      throw storeError(name, setting, cause)
-    }
-    const ready = async (): Promise<void> => undefined
-    const storedBounds = new StoredBounds(store, systemClock, accountStorageOf(undefined))
-    const audit = auditOf(store, systemClock, timeOrderedIds, ready)
-    // A command only reads the retention: that of its own file may be an older one.
-    const retention = new Retention(store.settings, terminal.usageRetention ?? {}, (line) => terminal.warn?.(line))
-    const administration = {
-      accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
-      keys: keysOf(store, systemClock, timeOrderedIds, ready),
-      holds: holdsOf(store, systemClock, ready),
-      webhooks: webhooksOf(store, systemClock, ready, { ...wanted, storedBounds }),
-      usage: usageOf({ store: store.usage, clock: systemClock, retention }, ready),
-      audit,
-    }
-    return await run(audited(administration, audit, terminal))
-  } catch (error) {
-    // Rejected input is for the operator to correct; other errors are bugs and keep their stack.
-    if (GatewayError.isInstance(error) && error.status < 500) throw new SettingError(error.message)
-    const fault = GatewayError.isInstance(error) && error.code === 'store_unavailable' ? error.cause : error
-    if (fault instanceof SqliteStoreError) throw storeError(name, setting, fault)
-    throw fault
-  } finally {
-    await store.close()
-    await release()
-  }
-}
-
-/** @throws SettingError if there is no such account. */
-export async function existingAccount({ accounts }: Administration, accountId: string): Promise<Account> {
-  const account = await accounts.get(accountId)
-  if (account === undefined) throw new SettingError(`there is no account ${JSON.stringify(accountId)}`)
-  return account
-}
-
-/**
  * Loads a package that only one setting needs.
  * @param setting Name of the setting, for the error.
  * @throws SettingError with the installation command.
@@ -204,104 +123,6 @@ export async function loadOptionalPackage(name: string, setting: string): Promis
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
     throw new SettingError(`${setting}: needs the package ${name}; install it next to signalbox (npm install ${name})`)
   }
-}
-
-type Method = (...args: readonly unknown[]) => Promise<unknown>
-
-/** Changes of the command line by their name in the admin API, and the kind of object that their first argument identifies. */
-const CHANGES: Readonly<Record<string, readonly [action: string, subject?: 'account' | 'key']>> = {
-  'accounts.create': ['create_account'],
-  'accounts.update': ['update_account', 'account'],
-  'accounts.freeze': ['freeze_account', 'account'],
-  'accounts.unfreeze': ['unfreeze_account', 'account'],
-  'accounts.credit': ['credit_account', 'account'],
-  'accounts.adjust': ['adjust_account', 'account'],
-  'accounts.refund': ['refund_charge'],
-  'holds.settle': ['settle_hold'],
-  'holds.void': ['void_hold'],
-  'keys.create': ['create_key'],
-  'keys.update': ['update_key', 'key'],
-  'keys.revoke': ['revoke_key', 'key'],
-  'keys.rotate': ['rotate_key', 'key'],
-  'webhooks.secret': ['read_webhook_secret'],
-  'webhooks.rotateSecret': ['rotate_webhook_secret'],
-  'webhooks.resend': ['resend_delivery'],
-  'usage.rebuild': ['rebuild_usage'],
-}
-
-/**
- * Returns the administration of a store whose changes are recorded in its audit. If an entry cannot be written, the change stays and
- * its result is returned. The terminal gets a warning that names the change, and the process exits with status 1.
- */
-function audited(administration: Administration, audit: Audit, terminal: Terminal): Administration {
-  const changed = new Map<string, Record<string, unknown>>()
-  for (const [name, [action, kind]] of Object.entries(CHANGES)) {
-    const [group = '', method = ''] = name.split('.')
-    const methods = changed.get(group) ?? { ...administration[group as keyof Administration] }
-    changed.set(group, methods)
-    const change = methods[method] as Method
-    methods[method] = async (...args: readonly unknown[]) => {
-      const first = typeof args[0] === 'string' ? args[0] : undefined
-      const subject: ChangeSubject = kind === undefined ? {} : { [kind]: first }
-      const before = await auditState(administration, subject)
-      const result = await change(...args)
-      const id = first ?? idOf(args[0]) ?? idOf(result)
-      try {
-        await audit.record({
-          operator: userName(),
-          action,
-          subject: id,
-          source: 'command_line',
-          address: undefined,
-          requestId: undefined,
-          code: undefined,
-          input: { arguments: args },
-          before,
-          after: await auditState(administration, subject),
-        })
-      } catch (cause) {
-        // Without the result, the operator would repeat the change.
-        const change = id === undefined ? action : `${action} of ${id}`
-        const text = `the change ${change} was made, but could not be added to the audit: ${reasonOf(cause)}`
-        terminal.warn?.(oneLine(text))
-        terminal.fail?.()
-      }
-      return result
-    }
-  }
-  return { ...administration, ...Object.fromEntries(changed) }
-}
-
-/** An error of the gateway has the driver's error as its cause. */
-function reasonOf(error: unknown): string {
-  const { cause = error } = error as Error
-  return cause instanceof Error ? cause.message : String(cause)
-}
-
-/** Keys are recorded with their account, as in the admin API. */
-function idOf(value: unknown): string | undefined {
-  if (typeof value !== 'object' || value === null) return undefined
-  const { accountId, id } = value as { readonly accountId?: unknown; readonly id?: unknown }
-  return [accountId, id].find((text) => typeof text === 'string') as string | undefined
-}
-
-/** Some containers have no entry for their user. */
-function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return `uid ${process.getuid?.() ?? 'unknown'}`
-  }
-}
-
-/** Administration of a store. */
-interface Administration {
-  readonly accounts: Accounts
-  readonly keys: Keys
-  readonly holds: Holds
-  readonly webhooks: Webhooks
-  readonly usage: UsageReports
-  readonly audit: Audit
 }
 
 /** How long the start waits for Redis, in milliseconds. After that, each process counts separately until Redis answers. */

@@ -82,14 +82,13 @@ export function checkSignedDollars(name: string, text: string): string {
   return text.startsWith('-') ? `-${checkDollars(name, text.slice(1))}` : checkDollars(name, text)
 }
 
-/** Reads a UTC day such as `2026-12-31`, or a time such as `2026-12-31T12:00:00Z`, and returns Unix milliseconds. */
-export function parseMoment(name: string, text: string): number {
-  const timeMs = /^[^T]+(?:T.+Z)?$/.test(text) ? millisecondsOf(text) : Number.NaN
-  if (Number.isNaN(timeMs))
+/** Checks a UTC day such as `2026-12-31`, or a time such as `2026-12-31T12:00Z`, and returns it as it is. */
+export function checkMoment(name: string, text: string): string {
+  if (Number.isNaN(millisecondsOf(text)))
     throw new SettingError(
       `${name}: ${JSON.stringify(text)} is not a UTC time such as 2026-12-31 or 2026-12-31T12:00:00Z`,
     )
-  return timeMs
+  return text
 }
 
 /** Reads a month such as `2026-11`. */
@@ -158,11 +157,6 @@ export function parsePort(name: string, text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
   if (!(port >= 0 && port <= 65_535)) throw new SettingError(`${name}: ${JSON.stringify(text)} is not a port`)
   return port
-}
-
-/** Reads an optional value. */
-export function parseGiven<Value>(text: string | undefined, parse: (text: string) => Value): Value | undefined {
-  return text === undefined ? undefined : parse(text)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { accountsCommand } from './accounts-command.ts'
+import { ADMIN_COMMANDS } from './admin-commands.ts'
 import { catalogCommand, modelsCommand } from './catalog-command.ts'
 import { checkCommand } from './check-command.ts'
 import {
@@ -12,13 +12,10 @@ import {
 } from './command.ts'
 import { CONFIG_FILES, CONFIG_OPTION, readConfiguration } from './configuration.ts'
 import { configuredVendors, vendorEntry } from './configured-vendors.ts'
-import { holdsCommand, webhooksCommand } from './holds-command.ts'
-import { auditCommand, keysCommand } from './keys-command.ts'
 import { serveCommand } from './serve-command.ts'
 import { SettingError } from './setting-values.ts'
 import { variableLines } from './settings.ts'
 import type { Terminal } from './terminal.ts'
-import { usageCommand } from './usage-command.ts'
 
 /** Runs one command line. A serving command returns once it listens. */
 export async function runSignalbox(words: readonly string[], terminal: Terminal, version: string): Promise<void> {
@@ -29,12 +26,7 @@ export async function runSignalbox(words: readonly string[], terminal: Terminal,
     check: checkCommand,
     models: configured(modelsCommand),
     catalog: group(catalogCommand),
-    accounts: group(accountsCommand),
-    holds: group(holdsCommand),
-    keys: group(keysCommand),
-    usage: group(usageCommand),
-    webhooks: group(webhooksCommand),
-    audit: group(auditCommand),
+    ...Object.fromEntries(Object.entries(ADMIN_COMMANDS).map(([name, command]) => [name, group(command)])),
   }
   await runCommandLine(words, terminal, { commands, version, after: variableLines() })
 }

@@ -1,7 +1,6 @@
 import { styleText } from 'node:util'
 import type { Logger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
-import type { SpendingCap } from '../stores/principal.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import { SettingError } from './setting-values.ts'
 
@@ -59,21 +58,6 @@ export function printRows({ print }: Terminal, given: readonly (readonly string[
 /** Formats nano-dollars: `$1.5`, `-$0.003`. */
 export function dollarsText(nanoDollars: bigint): string {
   return nanoDollars < 0n ? `-$${formatDollars(-nanoDollars)}` : `$${formatDollars(nanoDollars)}`
-}
-
-/** Prints how to get the next page, below the rows of the current one. */
-export function printNext({ print }: Terminal, next: string | undefined): void {
-  if (next !== undefined) print(`more: --cursor ${next}`)
-}
-
-/** Formats a spending cap: `$50 a month`. */
-export function capText(cap: SpendingCap): string {
-  return `${dollarsText(cap.amount)} a ${cap.period}`
-}
-
-/** Returns a spending cap as JSON. */
-export function capJson(cap: SpendingCap | undefined): { amount: string; period: string } | null {
-  return cap === undefined ? null : { amount: formatDollars(cap.amount), period: cap.period }
 }
 
 /** Format of log lines: one JSON object each, or text for display. */

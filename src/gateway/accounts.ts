@@ -84,7 +84,11 @@ export interface Accounts extends AccountBooks {
   credit(
     accountId: string,
     amount: string,
-    options?: { readonly creditId?: string; readonly description?: string; readonly expiresAtMs?: number | undefined },
+    options?: {
+      readonly creditId?: string | undefined
+      readonly description?: string | undefined
+      readonly expiresAtMs?: number | undefined
+    },
   ): Promise<boolean>
   /** Returns journal lines, newest first. */
   ledger(accountId: string, options?: { readonly limit?: number }): Promise<readonly LedgerEntry[]>

@@ -122,7 +122,7 @@ export interface Keys {
    */
   rotate(
     keyId: string,
-    options?: { readonly overlapMs?: number },
+    options?: { readonly overlapMs?: number | undefined },
   ): Promise<{ readonly key: string; readonly record: KeyRecord }>
 }
 

@@ -60,7 +60,10 @@ describe('signalbox accounts', () => {
 
     expect(taken).toEqual(['adjusted acct_one by -$1.5; the balance is $3.5'])
     expect(again).toEqual(['a1 was made before, so nothing was changed; the balance is $3.5'])
-    expect(added).toEqual({ object: 'adjustment', account: 'acct_one', adjusted: '0.5', balance: '4' })
+    expect(added).toEqual({
+      ...{ object: 'account.change', account: 'acct_one' },
+      ...{ is_new: true, amount: '0.5', balance: '4', owed: '0' },
+    })
     await expect(run('accounts', 'adjust', 'acct_one', '-4.01', '--reason', 'x')).rejects.toThrow(
       'the balance of "acct_one" is below the debit of $4.01; nothing was changed',
     )
@@ -75,8 +78,14 @@ describe('signalbox accounts', () => {
     const part = await run('accounts', 'refund', id, '--amount', '1', '--reason', 'bad answer', '--id', 'r1')
     const rest = await json('accounts', 'refund', id, '--reason', 'bad answer')
 
-    expect(part).toEqual([`refunded $1 of ${id} to acct_one`])
-    expect(rest).toEqual({ object: 'refund', account: 'acct_one', charge_id: id, refunded: '3' })
+    expect(part).toEqual([`refunded $1 of ${id} to acct_one; the balance is $6`])
+    expect(rest).toMatchObject({
+      object: 'account.change',
+      account: 'acct_one',
+      is_new: true,
+      amount: '3',
+      balance: '9',
+    })
     await expect(run('accounts', 'refund', id, '--amount', '0.1', '--reason', 'x')).rejects.toThrow(
       'only $0 of the charge can be refunded; nothing was changed',
     )
@@ -120,7 +129,7 @@ describe('signalbox accounts', () => {
   test.each([
     [['--csv', '--limit', '1'], '--limit: has no effect with --csv'],
     [['--csv', '--oldest-first'], '--oldest-first: has no effect with --csv'],
-    [['--month', '2026-11', '--from', '2026-11-05'], '--from: has no effect with --month'],
+    [['--month', '2026-11', '--from', '2026-11-05'], '--month: give it without from and until'],
   ])('journal %j is refused, because one of them would do nothing', async (words, message) => {
     await expect(run('accounts', 'journal', 'acct_one', ...words)).rejects.toThrow(message)
   })

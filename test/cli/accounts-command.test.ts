@@ -45,13 +45,14 @@ describe('signalbox accounts create', () => {
       owed: '0',
       currency: 'USD',
       tier: 'paid',
-      cap: null,
+      spending_cap: null,
       name: null,
       plan: null,
       billing: null,
+      credit_held: '0',
       credit_limit: null,
       frozen: null,
-      created_at: expect.any(Number),
+      created_at_ms: expect.any(Number),
     })
     expect((await json('show', String(account['id'])))['id']).toBe(account['id'])
   })
@@ -63,7 +64,7 @@ describe('signalbox accounts create', () => {
       new SettingError('--id: the account "acct_one" exists already; nothing was changed'),
     )
 
-    expect((await json('show', 'acct_one'))['cap']).toEqual({ amount: '50', period: 'month' })
+    expect((await json('show', 'acct_one'))['spending_cap']).toEqual({ amount: '50', period: 'month' })
   })
 })
 
@@ -104,14 +105,14 @@ describe('signalbox accounts update', () => {
       billing: 'metered',
       credit_limit: '500',
     })
-    expect(made['cap']).toEqual({ amount: '50', period: 'month' })
+    expect(made['spending_cap']).toEqual({ amount: '50', period: 'month' })
     expect(account).toMatchObject({
       name: null,
       tier: 'free',
       plan: null,
       billing: null,
       credit_limit: null,
-      cap: null,
+      spending_cap: null,
     })
   })
 
@@ -187,7 +188,7 @@ describe('signalbox accounts freeze and unfreeze', () => {
     const shown = await run('show', 'acct_one')
     const free = await json('unfreeze', 'acct_one')
 
-    expect(frozen['frozen']).toEqual({ reason: 'chargeback', since: expect.any(Number) })
+    expect(frozen['frozen']).toEqual({ reason: 'chargeback', at_ms: expect.any(Number) })
     expect(shown.at(-1)).toMatch(/^frozen {3}since \d{4}-\d\d-\d\dT\S+: chargeback$/)
     expect(free['frozen']).toBeNull()
   })
@@ -220,8 +221,8 @@ describe('signalbox accounts credit', () => {
     const lines = await run('credit', 'acct_one', '25', '--id', 'event_1')
     const again = await json('credit', 'acct_one', '25', '--id', 'event_1')
 
-    expect(lines).toEqual(['event_1 was credited before, so nothing was changed; the balance is $25'])
-    expect(again).toMatchObject({ balance: '25', credited: '0' })
+    expect(lines).toEqual(['event_1 was made before, so nothing was changed; the balance is $25'])
+    expect(again).toMatchObject({ balance: '25', is_new: false, amount: null })
     expect((await json('ledger', 'acct_one')).data).toHaveLength(1)
   })
 
@@ -256,6 +257,7 @@ describe('signalbox accounts show and ledger', () => {
       'time                      kind    amount  text',
       'time  credit  $3      credit by hand',
       'time  credit  $2.5    credit by hand',
+      expect.stringMatching(/^more: --cursor \S+$/),
     ])
     expect((await json('ledger', 'acct_one')).data.map((entry) => entry['amount'])).toEqual(['3', '2.5', '1'])
     expect((await run('show', 'acct_one'))[1]).toBe('balance  $6.5')
@@ -276,7 +278,9 @@ describe('signalbox accounts show and ledger', () => {
     const lines = await run('show', 'acct_one', '--store', store)
 
     expect(lines).toContain('spent    $1.5 today, $1.5 this month; the cap allows $48.5 more')
-    expect(await json('show', 'acct_one', '--store', store)).toMatchObject({ spent_month: '1.5', cap_left: '48.5' })
+    expect(await json('show', 'acct_one', '--store', store)).toMatchObject({
+      spending: { spent_month: '1.5', left: '48.5' },
+    })
   })
 
   test.each(['show', 'ledger'])('%s says that an account does not exist', async (action) => {

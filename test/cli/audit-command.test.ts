@@ -52,5 +52,7 @@ test('prints the result of a change whose entry cannot be written, warns of it, 
 
 test('rejects a time that cannot be read', async () => {
   await runCommand(['accounts', 'create', '--id', 'acct_one'], environment)
-  await expect(runCommand(['audit', 'list', '--from', 'soon'], environment)).rejects.toThrow('--from: must be a time')
+  await expect(runCommand(['audit', 'list', '--from', 'soon'], environment)).rejects.toThrow(
+    '--from: "soon" is not a UTC time',
+  )
 })

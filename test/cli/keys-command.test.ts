@@ -6,7 +6,7 @@ import { SettingError } from '../../src/cli/setting-values.ts'
 import { hashApiKey } from '../../src/stores/api-keys.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 
-const DAY_SECONDS = 24 * 60 * 60
+const DAY_MS = 24 * 60 * 60 * 1000
 
 let folder: string
 let environment: Record<string, string>
@@ -57,13 +57,15 @@ describe('signalbox keys create', () => {
       label: 'batch',
       endpoints: ['chat', 'embeddings'],
       models: ['cl-sonnet-4-6', 'vy-4'],
-      limits: { rpm: 60, tpm: 10_000, concurrency: 2 },
-      cap: { amount: '2.5', period: 'day' },
+      fingerprint: expect.stringMatching(/^[0-9a-f]{8}$/),
+      limits: { requests_per_minute: 60, tokens_per_minute: 10_000, concurrency: 2 },
+      spending_cap: { amount: '2.5', period: 'day' },
       tags: [],
       names_end_users: false,
-      created_at: expect.any(Number),
-      expires_at: expect.closeTo(Number(made['created_at']) + 30 * DAY_SECONDS, -1),
-      revoked_at: null,
+      replaces: null,
+      created_at_ms: expect.any(Number),
+      expires_at_ms: expect.closeTo(Number(made['created_at_ms']) + 30 * DAY_MS, -4),
+      revoked_at_ms: null,
     })
     expect((await json('list')).data).toEqual([stored])
   })
@@ -92,7 +94,7 @@ describe('signalbox keys create', () => {
   })
 
   test.each([
-    [[], '--account: say which account pays'],
+    [[], '--account is missing; see signalbox --help'],
     [['--account', 'acct_two'], 'there is no account "acct_two"'],
     [
       ['--account', 'acct_one', '--endpoints', 'chat,speak'],
@@ -146,7 +148,7 @@ describe('signalbox keys revoke', () => {
     const lines = await run('revoke', String(id))
 
     expect(lines).toEqual([`revoked ${id}; every gateway refuses it within 5 seconds`])
-    expect((await json('list')).data[0]?.['revoked_at']).toEqual(expect.any(Number))
+    expect((await json('list')).data[0]?.['revoked_at_ms']).toEqual(expect.any(Number))
   })
 
   test('says that a key does not exist', async () => {
@@ -163,9 +165,9 @@ describe('signalbox keys rotate', () => {
     const made = await json('rotate', String(old['id']), '--overlap', '2h')
 
     const [oldRow] = (await json('list')).data
-    expect(made).toMatchObject({ label: 'laptop', limits: { rpm: 60 }, expires_at: null })
+    expect(made).toMatchObject({ label: 'laptop', limits: { requests_per_minute: 60 }, expires_at_ms: null })
     expect(made['key']).not.toBe(old['key'])
-    expect(Number(oldRow?.['expires_at']) - Number(made['created_at'])).toBe(2 * 60 * 60)
+    expect(Number(oldRow?.['expires_at_ms']) - Number(made['created_at_ms'])).toBe(2 * 60 * 60 * 1000)
   })
 
   test('ends the old key at once without an overlap', async () => {
@@ -174,7 +176,7 @@ describe('signalbox keys rotate', () => {
     const made = await json('rotate', String(old['id']), '--overlap', '0s')
 
     const [oldRow] = (await json('list')).data
-    expect(Number(oldRow?.['expires_at']) - Number(made['created_at'])).toBe(0)
+    expect(Number(oldRow?.['expires_at_ms']) - Number(made['created_at_ms'])).toBe(0)
   })
 
   test('refuses a key that was revoked', async () => {

@@ -86,7 +86,7 @@ test('usage --json gives sums with amounts as decimal dollars', async () => {
   const words = ['usage', 'show', ...RANGE, '--by', 'account,vendor', '--account', ACCOUNT_ID]
   const { data, ...range } = await runForJson(words, environment)
 
-  expect(range).toMatchObject({ object: 'list', from: '2026-11-20T00:00:00.000Z', to: '2026-11-21T00:00:00.000Z' })
+  expect(range).toMatchObject({ object: 'usage', from_ms: Date.UTC(2026, 10, 20), until_ms: Date.UTC(2026, 10, 21) })
   expect(data).toMatchObject([
     {
       account: ACCOUNT_ID,
@@ -117,6 +117,21 @@ test('usage records gives pages of single calls', async () => {
   expect(second['next']).toBe(null)
   expect((await runCommand(['usage', 'records', '--limit', '2'], environment)).at(-1)).toBe(
     `more: --cursor ${first['next']}`,
+  )
+})
+
+test('usage records filters calls, and usage --csv prints sums as a file', async () => {
+  const { data } = await runForJson(['usage', 'records', '--model', 'gp-5.4'], environment)
+  const lines = await runCommand(['usage', ...RANGE, '--by', 'model', '--csv'], environment)
+
+  expect(data.map(({ id }) => id)).toEqual(['request_2', 'request_0'])
+  expect(lines.join('\n').split('\r\n')).toEqual([
+    expect.stringMatching(/^model,requests,failed,/),
+    expect.stringMatching(/^cl-sonnet-4-6,1,/),
+    expect.stringMatching(/^gp-5.4,2,/),
+  ])
+  await expect(runCommand(['usage', '--csv', '--json'], environment)).rejects.toThrow(
+    '--json: has no effect with --csv',
   )
 })
 
@@ -162,7 +177,9 @@ test('usage request shows one call by its id, with its tries', async () => {
 
 test('usage verify and rebuild work on whole days', async () => {
   expect(await runCommand(['usage', 'verify', ...RANGE], environment)).toEqual(['records, sums and journal agree'])
-  expect(await runForJson(['usage', 'rebuild', ...RANGE], environment)).toEqual({ rebuilt: true })
+  expect(await runForJson(['usage', 'rebuild', ...RANGE], environment)).toEqual({
+    ...{ object: 'usage.rebuild', rebuilt: true },
+  })
   const { data } = await runForJson(['usage', ...RANGE], environment)
   expect(data.map(({ requests }) => requests)).toEqual([1, 2])
 })
@@ -187,7 +204,7 @@ test('exits usage verify with status 1 if records, sums and journal differ', asy
   await store.close()
 
   expect(await verify(RANGE)).toEqual({
-    lines: ['account    records  days    journal', expect.stringMatching(/ \$?0.003 +\$?0.0045 +\$?0.0045$/)],
+    lines: ['account    records  days     journal', expect.stringMatching(/ \$?0.003 +\$?0.0045 +\$?0.0045$/)],
     failed: 1,
   })
   expect(await verify([...RANGE, '--json'])).toMatchObject({ failed: 1 })

@@ -106,17 +106,20 @@ describe('signalbox webhooks list', () => {
 
     expect(await json('list', 'acct_one', 'task_of_msg_late')).toEqual({
       object: 'list',
+      has_more: false,
+      next: null,
       data: [
         {
-          object: 'webhook.delivery',
+          object: 'delivery',
           id: 'msg_late',
           account: 'acct_one',
           task: 'task_of_msg_late',
           url: 'https://receiver.example.com/hook',
           state: 'failed',
-          attempts: [{ at: CREATED_AT_MS / 1000 + 1, status: 500, error: 'answered with status 500', duration_ms: 12 }],
-          created_at: CREATED_AT_MS / 1000,
-          next_attempt_at: null,
+          attempts: [{ at_ms: CREATED_AT_MS + 1_000, status: 500, error: 'answered with status 500', duration_ms: 12 }],
+          created_at_ms: CREATED_AT_MS,
+          next_attempt_at_ms: null,
+          resent_at_ms: null,
         },
       ],
     })
@@ -142,7 +145,7 @@ describe('signalbox webhooks resend', () => {
     )
     expect(due.map(({ id, attempts }) => [id, attempts.length])).toEqual([['msg_late', 1]])
     expect(await json('resend', 'acct_one', 'msg_late')).toEqual({
-      ...{ object: 'webhook.delivery', id: 'msg_late', state: 'pending' },
+      ...{ object: 'delivery.resend', delivery: 'msg_late', resent: true },
     })
   })
 
@@ -153,7 +156,7 @@ describe('signalbox webhooks resend', () => {
     await queueMessage('msg_late', { status: 500, state: 'failed' })
 
     await expect(run('resend', account, message)).rejects.toThrow(
-      new SettingError(`there is no message "${message}" of the account "${account}"; see signalbox webhooks list`),
+      new SettingError(`there is no webhook message "${message}"; see signalbox webhooks list`),
     )
   })
 })
@@ -203,9 +206,9 @@ describe('signalbox webhooks rotate-secret', () => {
 
     const answer = await json('rotate-secret', 'acct_one', '--overlap', '1h')
 
-    const { secret, older_until: olderUntil } = answer
+    const { secret, older_until_ms: olderUntilMs } = answer
     expect(answer).toMatchObject({ object: 'webhook.secret', account: 'acct_one' })
-    expect(Math.abs(Number(olderUntil) - Date.now() / 1000 - 3_600)).toBeLessThan(60)
+    expect(Math.abs(Number(olderUntilMs) - Date.now() - 3_600_000)).toBeLessThan(60_000)
     expect(await secretsAt(Date.now() + 3_000_000)).toEqual([secret, older])
     expect(await secretsAt(Date.now() + 3_600_000)).toEqual([secret])
   })

@@ -7,295 +7,193 @@ import type { AuditEntry } from '../../stores/audit-store.ts'
 import { ENTRY_KINDS, type LedgerEntry, type OpenHold } from '../../stores/journal.ts'
 import type { Account } from '../../stores/ledger.ts'
 import type { Resolution } from '../../stores/resolution.ts'
-import { capObject, dollars, dollarsOrNull, id, limitsObject, periodLimit, rateLimits, timeMs } from './fields.ts'
-
-/** Account in the format of the API. */
-export const accountSchema = z.strictObject({
-  object: z.literal('account'),
+import {
+  amount,
+  capObject,
+  defineObject,
+  dollars,
   id,
-  name: z.string().nullable(),
-  tier: z.enum(['free', 'paid']),
-  plan: z.string().nullable(),
-  billing: z.enum(['prepaid', 'metered']).nullable(),
-  balance: dollars,
-  held: dollars,
-  owed: dollars,
-  credit_held: dollars,
-  credit_limit: dollars.nullable(),
-  spending_cap: periodLimit.nullable(),
-  frozen: z.strictObject({ reason: z.string(), at_ms: timeMs }).nullable(),
-  created_at_ms: timeMs,
-})
+  kind,
+  limitsObject,
+  optionalAmount,
+  optionalText,
+  optionalTime,
+  periodLimit,
+  rateLimits,
+  text,
+  time,
+  timeMs,
+} from './fields.ts'
 
-const spentShape = {
-  /** Charges of the UTC day minus refunds, plus open holds. */
-  spent_day: dollars,
-  /** Charges of the UTC month minus refunds, plus open holds. */
-  spent_month: dollars,
-  spending_cap: periodLimit.nullable(),
-  /** Rest of the cap, or null without a cap. */
-  left: dollars.nullable(),
+const cap = periodLimit.nullable()
+const freeze = z.strictObject({ reason: z.string(), at_ms: timeMs })
+
+/** Account in the format of the API. `GET /v1/account` shows callers a part of it. */
+export const { schema: accountSchema, write: accountObject } = defineObject<Account>()({
+  object: kind('account'),
+  id: [id, ({ id }) => id],
+  name: optionalText(({ name }) => name),
+  tier: [z.enum(['free', 'paid']), ({ tier }) => tier],
+  plan: optionalText(({ plan }) => plan),
+  billing: [z.enum(['prepaid', 'metered']).nullable(), ({ billing }) => billing ?? null],
+  balance: amount(({ balance }) => balance),
+  held: amount(({ held }) => held),
+  owed: amount(({ owed }) => owed),
+  currency: [z.literal('USD'), () => 'USD' as const],
+  credit_held: amount(({ creditHeld }) => creditHeld),
+  credit_limit: optionalAmount(({ creditLimit }) => creditLimit),
+  spending_cap: [cap, ({ spendingCap }) => capObject(spendingCap)],
+  frozen: [
+    freeze.nullable(),
+    ({ frozen }) => (frozen === undefined ? null : { reason: frozen.reason, at_ms: frozen.atMs }),
+  ],
+  created_at_ms: time(({ createdAtMs }) => createdAtMs),
+})
+export type AccountObject = z.infer<typeof accountSchema>
+
+/** Charges of the UTC day and month minus refunds, plus open holds, and the rest of the cap. */
+function spentFields<Source extends Spent>() {
+  return {
+    spent_day: amount<Source>(({ day }) => day),
+    spent_month: amount<Source>(({ month }) => month),
+    spending_cap: [cap, ({ cap }: Source) => capObject(cap)] as const,
+    left: optionalAmount<Source>(({ left }) => left),
+  }
 }
+
+const spentKey = defineObject<AccountSpending['keys'][number]>()({
+  key: [id, ({ keyId }) => keyId],
+  label: text(({ label }) => label),
+  ...spentFields(),
+})
 
 /** Amounts that count against the caps of an account and of its keys. */
-export const spendingSchema = z.strictObject({
-  object: z.literal('account.spending'),
-  account: id,
+export const { schema: spendingSchema, write: spendingObject } = defineObject<AccountSpending>()({
+  object: kind('account.spending'),
+  account: [id, ({ accountId }) => accountId],
   /** Day in UTC. */
-  date: z.string(),
-  ...spentShape,
-  keys: z.array(z.strictObject({ key: id, label: z.string(), ...spentShape })),
+  date: text(({ date }) => date),
+  ...spentFields(),
+  keys: [z.array(spentKey.schema), ({ keys }) => keys.map(spentKey.write)],
 })
-
-export function spendingObject(spending: AccountSpending): z.infer<typeof spendingSchema> {
-  return {
-    object: 'account.spending',
-    account: spending.accountId,
-    date: spending.date,
-    ...spentObject(spending),
-    keys: spending.keys.map((key) => ({ key: key.keyId, label: key.label, ...spentObject(key) })),
-  }
-}
-
-function spentObject({ day, month, cap, left }: Spent) {
-  return {
-    spent_day: formatDollars(day),
-    spent_month: formatDollars(month),
-    spending_cap: capObject(cap),
-    left: dollarsOrNull(left),
-  }
-}
-
-export function accountObject(account: Account): z.infer<typeof accountSchema> {
-  const { frozen } = account
-  return {
-    object: 'account',
-    id: account.id,
-    name: account.name ?? null,
-    tier: account.tier,
-    plan: account.plan ?? null,
-    billing: account.billing ?? null,
-    balance: formatDollars(account.balance),
-    held: formatDollars(account.held),
-    owed: formatDollars(account.owed),
-    credit_held: formatDollars(account.creditHeld),
-    credit_limit: dollarsOrNull(account.creditLimit),
-    spending_cap: capObject(account.spendingCap),
-    frozen: frozen === undefined ? null : { reason: frozen.reason, at_ms: frozen.atMs },
-    created_at_ms: account.createdAtMs,
-  }
-}
+export type SpendingObject = z.infer<typeof spendingSchema>
 
 /** Journal line in the format of the API. */
-export const entrySchema = z.strictObject({
-  object: z.literal('journal.entry'),
-  id,
-  account: id,
-  kind: z.enum(ENTRY_KINDS),
-  amount: dollars,
-  owed: dollars,
-  due: dollars.nullable(),
-  balance_after: dollars.nullable(),
-  description: z.string(),
-  hold: z.string().nullable(),
-  charge: z.string().nullable(),
-  operation: z.string().nullable(),
-  key: z.string().nullable(),
-  endpoint: z.string().nullable(),
-  model: z.string().nullable(),
-  vendor: z.string().nullable(),
-  created_at_ms: timeMs,
+export const { schema: entrySchema, write: entryObject } = defineObject<LedgerEntry>()({
+  object: kind('journal.entry'),
+  id: [id, ({ id }) => id],
+  account: [id, ({ accountId }) => accountId],
+  kind: [z.enum(ENTRY_KINDS), ({ kind }) => kind],
+  amount: amount(({ amount }) => amount),
+  owed: amount(({ owed }) => owed),
+  due: optionalAmount(({ due }) => due),
+  balance_after: optionalAmount(({ balanceAfter }) => balanceAfter),
+  description: text(({ description }) => description),
+  hold: optionalText(({ holdId }) => holdId),
+  charge: optionalText(({ chargeId }) => chargeId),
+  operation: optionalText(({ operationId }) => operationId),
+  key: optionalText(({ details }) => details?.keyId),
+  endpoint: optionalText(({ details }) => details?.endpoint),
+  model: optionalText(({ details }) => details?.model),
+  vendor: optionalText(({ details }) => details?.vendor),
+  created_at_ms: time(({ createdAtMs }) => createdAtMs),
 })
+export type EntryObject = z.infer<typeof entrySchema>
 
-export function entryObject(entry: LedgerEntry): z.infer<typeof entrySchema> {
-  const { details } = entry
-  return {
-    object: 'journal.entry',
-    id: entry.id,
-    account: entry.accountId,
-    kind: entry.kind,
-    amount: formatDollars(entry.amount),
-    owed: formatDollars(entry.owed),
-    due: dollarsOrNull(entry.due),
-    balance_after: dollarsOrNull(entry.balanceAfter),
-    description: entry.description,
-    hold: entry.holdId ?? null,
-    charge: entry.chargeId ?? null,
-    operation: entry.operationId ?? null,
-    key: details?.keyId ?? null,
-    endpoint: details?.endpoint ?? null,
-    model: details?.model ?? null,
-    vendor: details?.vendor ?? null,
-    created_at_ms: entry.createdAtMs,
-  }
-}
+const monthSum = z.strictObject({ kind: z.enum(ENTRY_KINDS), lines: z.int(), amount: dollars, owed: dollars })
 
 /** Statement of an account's month in the format of the API. */
-export const statementSchema = z.strictObject({
-  object: z.literal('account.statement'),
-  account: id,
-  month: z.string(),
-  from_ms: timeMs,
-  until_ms: timeMs,
-  opening_balance: dollars,
-  opening_owed: dollars,
-  sums: z.array(z.strictObject({ kind: z.enum(ENTRY_KINDS), lines: z.int(), amount: dollars, owed: dollars })),
-  closing_balance: dollars,
-  closing_owed: dollars,
+export const { schema: statementSchema, write: statementObject } = defineObject<AccountStatement>()({
+  object: kind('account.statement'),
+  account: [id, ({ accountId }) => accountId],
+  month: text(({ month }) => month),
+  from_ms: time(({ fromMs }) => fromMs),
+  until_ms: time(({ untilMs }) => untilMs),
+  opening_balance: amount(({ openingBalance }) => openingBalance),
+  opening_owed: amount(({ openingOwed }) => openingOwed),
+  sums: [
+    z.array(monthSum),
+    ({ sums }) => sums.map((sum) => ({ ...sum, amount: formatDollars(sum.amount), owed: formatDollars(sum.owed) })),
+  ],
+  closing_balance: amount(({ closingBalance }) => closingBalance),
+  closing_owed: amount(({ closingOwed }) => closingOwed),
 })
-
-export function statementObject(statement: AccountStatement): z.infer<typeof statementSchema> {
-  return {
-    object: 'account.statement',
-    account: statement.accountId,
-    month: statement.month,
-    from_ms: statement.fromMs,
-    until_ms: statement.untilMs,
-    opening_balance: formatDollars(statement.openingBalance),
-    opening_owed: formatDollars(statement.openingOwed),
-    sums: statement.sums.map((sum) => ({
-      kind: sum.kind,
-      lines: sum.lines,
-      amount: formatDollars(sum.amount),
-      owed: formatDollars(sum.owed),
-    })),
-    closing_balance: formatDollars(statement.closingBalance),
-    closing_owed: formatDollars(statement.closingOwed),
-  }
-}
+export type StatementObject = z.infer<typeof statementSchema>
 
 /** Hold in the format of the API. */
-export const holdSchema = z.strictObject({
-  object: z.literal('hold'),
-  id,
-  account: id,
-  key: z.string(),
-  amount: dollars,
-  created_at_ms: timeMs,
-  expires_at_ms: timeMs,
+export const { schema: holdSchema, write: holdObject } = defineObject<OpenHold>()({
+  object: kind('hold'),
+  id: [id, ({ id }) => id],
+  account: [id, ({ accountId }) => accountId],
+  key: text(({ keyId }) => keyId),
+  amount: amount(({ amount }) => amount),
+  created_at_ms: time(({ createdAtMs }) => createdAtMs),
+  expires_at_ms: time(({ expiresAtMs }) => expiresAtMs),
 })
-
-export function holdObject(hold: OpenHold): z.infer<typeof holdSchema> {
-  return {
-    object: 'hold',
-    id: hold.id,
-    account: hold.accountId,
-    key: hold.keyId,
-    amount: formatDollars(hold.amount),
-    created_at_ms: hold.createdAtMs,
-    expires_at_ms: hold.expiresAtMs,
-  }
-}
+export type HoldObject = z.infer<typeof holdSchema>
 
 /** End of a hold in the format of the API. */
-export const resolutionSchema = z.strictObject({
-  object: z.literal('hold.resolution'),
-  hold: id,
+export const { schema: resolutionSchema, write: resolutionObject } = defineObject<
+  Resolution & { readonly hold: string }
+>()({
+  object: kind('hold.resolution'),
+  hold: [id, ({ hold }) => hold],
   /** Whether this request ended the hold. If false, it had already ended as `ended_by` reports, and nothing was changed. */
-  resolved: z.boolean(),
-  ended_by: z.enum(['settled', 'voided', 'expired']).nullable(),
-  charged: dollars,
-  shortfall: dollars,
+  resolved: [z.boolean(), ({ resolved }) => resolved],
+  ended_by: [z.enum(['settled', 'voided', 'expired']).nullable(), ({ endedBy }) => endedBy ?? null],
+  charged: amount(({ charged }) => charged),
+  shortfall: amount(({ shortfall }) => shortfall),
 })
-
-export function resolutionObject(hold: string, resolution: Resolution): z.infer<typeof resolutionSchema> {
-  return {
-    object: 'hold.resolution',
-    hold,
-    resolved: resolution.resolved,
-    ended_by: resolution.endedBy ?? null,
-    charged: formatDollars(resolution.charged),
-    shortfall: formatDollars(resolution.shortfall),
-  }
-}
+export type ResolutionObject = z.infer<typeof resolutionSchema>
 
 const names = z.array(z.string()).nullable()
-
-/** Key in the format of the API, without the key itself. */
-export const keySchema = z.strictObject({
-  object: z.literal('key'),
-  id,
-  account: id,
-  label: z.string(),
-  /** Last 8 digits of the key's SHA-256. */
-  fingerprint: z.string(),
-  /** Endpoints and models that the key may use, or null for all. */
-  endpoints: names,
-  models: names,
-  limits: rateLimits.nullable(),
-  spending_cap: periodLimit.nullable(),
-  names_end_users: z.boolean(),
-  /** Tags of every call. */
-  tags: z.array(z.string()),
-  /** Id of the key that this one replaces by rotation. */
-  replaces: z.string().nullable(),
-  created_at_ms: timeMs,
-  expires_at_ms: timeMs.nullable(),
-  revoked_at_ms: timeMs.nullable(),
-})
-
-/** New key. The key itself is shown only once. */
-export const madeKeySchema = keySchema.extend({
-  /** The key itself, or null if the request was repeated. */
-  key: z.string().nullable(),
-})
-
 const SHOWN_DIGITS = 8
 
-export function keyObject(record: KeyRecord): z.infer<typeof keySchema> {
-  return {
-    object: 'key',
-    id: record.id,
-    account: record.accountId,
-    label: record.label,
-    fingerprint: record.hash.slice(-SHOWN_DIGITS),
-    endpoints: record.scopes.endpoints === undefined ? null : [...record.scopes.endpoints],
-    models: record.scopes.models === undefined ? null : [...record.scopes.models],
-    limits: limitsObject(record.limits),
-    spending_cap: capObject(record.spendingCap),
-    names_end_users: record.namesEndUsers === true,
-    tags: [...(record.tags ?? [])],
-    replaces: record.replaces ?? null,
-    created_at_ms: record.createdAtMs,
-    expires_at_ms: record.expiresAtMs ?? null,
-    revoked_at_ms: record.revokedAtMs ?? null,
-  }
-}
+/** Key in the format of the API, without the key itself. */
+export const { schema: keySchema, write: keyObject } = defineObject<KeyRecord>()({
+  object: kind('key'),
+  id: [id, ({ id }) => id],
+  account: [id, ({ accountId }) => accountId],
+  label: text(({ label }) => label),
+  /** Last 8 digits of the key's SHA-256. */
+  fingerprint: text(({ hash }) => hash.slice(-SHOWN_DIGITS)),
+  /** Endpoints and models that the key may use, or null for all. */
+  endpoints: [names, ({ scopes: { endpoints } }) => (endpoints === undefined ? null : [...endpoints])],
+  models: [names, ({ scopes: { models } }) => (models === undefined ? null : [...models])],
+  limits: [rateLimits.nullable(), ({ limits }) => limitsObject(limits)],
+  spending_cap: [cap, ({ spendingCap }) => capObject(spendingCap)],
+  names_end_users: [z.boolean(), ({ namesEndUsers }) => namesEndUsers === true],
+  /** Tags of every call. */
+  tags: [z.array(z.string()), ({ tags = [] }) => [...tags]],
+  /** Id of the key that this one replaces by rotation. */
+  replaces: optionalText(({ replaces }) => replaces),
+  created_at_ms: time(({ createdAtMs }) => createdAtMs),
+  expires_at_ms: optionalTime(({ expiresAtMs }) => expiresAtMs),
+  revoked_at_ms: optionalTime(({ revokedAtMs }) => revokedAtMs),
+})
+export type KeyObject = z.infer<typeof keySchema>
+
+/** New key. The key itself is shown only once, and null if the request was repeated. */
+export const madeKeySchema = keySchema.extend({ key: z.string().nullable() })
+export type NewKeyObject = z.infer<typeof madeKeySchema>
 
 const members = z.record(z.string(), z.unknown())
 
 /** Entry of the audit in the format of the API. */
-export const auditEntrySchema = z.strictObject({
-  object: z.literal('audit.entry'),
-  id,
-  created_at_ms: timeMs,
-  operator: z.string(),
-  action: z.string(),
-  subject: z.string().nullable(),
-  source: z.enum(['admin_api', 'command_line']),
-  address: z.string().nullable(),
-  request: z.string().nullable(),
+export const { schema: auditEntrySchema, write: auditEntryObject } = defineObject<AuditEntry>()({
+  object: kind('audit.entry'),
+  id: [id, ({ id }) => id],
+  created_at_ms: time(({ createdAtMs }) => createdAtMs),
+  operator: text(({ operator }) => operator),
+  action: text(({ action }) => action),
+  subject: optionalText(({ subject }) => subject),
+  source: [z.enum(['admin_api', 'command_line']), ({ source }) => source],
+  address: optionalText(({ address }) => address),
+  request: optionalText(({ requestId }) => requestId),
   /** Error code of a change that failed and may have been made; null if it was made. */
-  code: z.string().nullable(),
-  input: members,
-  before: members.nullable(),
-  after: members.nullable(),
+  code: optionalText(({ code }) => code),
+  input: [members, ({ input }) => ({ ...input })],
+  before: [members.nullable(), ({ before }) => before ?? null],
+  after: [members.nullable(), ({ after }) => after ?? null],
 })
-
-export function auditEntryObject(entry: AuditEntry): z.infer<typeof auditEntrySchema> {
-  return {
-    object: 'audit.entry',
-    id: entry.id,
-    created_at_ms: entry.createdAtMs,
-    operator: entry.operator,
-    action: entry.action,
-    subject: entry.subject ?? null,
-    source: entry.source,
-    address: entry.address ?? null,
-    request: entry.requestId ?? null,
-    code: entry.code ?? null,
-    input: entry.input,
-    before: entry.before ?? null,
-    after: entry.after ?? null,
-  }
-}
+export type AuditEntryObject = z.infer<typeof auditEntrySchema>

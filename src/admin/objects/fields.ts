@@ -27,6 +27,62 @@ export const rateLimits = z.strictObject({
   concurrency: z.int().min(1).nullable().optional(),
 })
 
+/** Member of an object of the API: its schema, and how it is read from the source. */
+type Field<Source, Value> = readonly [schema: z.ZodType<Value>, read: (source: Source) => Value]
+
+/** Defines an object of the API. Returns its schema, and the function that writes the object of a source. */
+export function defineObject<Source>() {
+  return <Values extends object>(fields: { readonly [Member in keyof Values]: Field<Source, Values[Member]> }) => {
+    type Shape = { readonly [Member in keyof Values]: z.ZodType<Values[Member]> }
+    const members = Object.entries(fields) as [string, Field<Source, unknown>][]
+    const shape = Object.fromEntries(members.map(([member, [schema]]) => [member, schema])) as unknown as Shape
+    const write = (source: Source): Values =>
+      Object.fromEntries(members.map(([member, [, read]]) => [member, read(source)])) as Values
+    return { schema: z.strictObject(shape), write }
+  }
+}
+
+/** Field that names the kind of an object. */
+export function kind<const Name extends string>(name: Name): Field<unknown, Name> {
+  return [z.literal(name), () => name]
+}
+
+/** Field of an amount. */
+export function amount<Source>(read: (source: Source) => bigint): Field<Source, string> {
+  return [dollars, (source) => formatDollars(read(source))]
+}
+
+/** Field of an amount that may be unset. */
+export function optionalAmount<Source>(read: (source: Source) => bigint | undefined): Field<Source, string | null> {
+  return [dollars.nullable(), (source) => dollarsOrNull(read(source))]
+}
+
+/** Field of a time in whole Unix milliseconds. */
+export function time<Source>(read: (source: Source) => number): Field<Source, number> {
+  return [timeMs, (source) => Math.floor(read(source))]
+}
+
+/** Field of a time that may be unset. */
+export function optionalTime<Source>(
+  read: (source: Source) => number | null | undefined,
+): Field<Source, number | null> {
+  return [timeMs.nullable(), (source) => wholeOrNull(read(source))]
+}
+
+function wholeOrNull(timeMs: number | null | undefined): number | null {
+  return timeMs == null ? null : Math.floor(timeMs)
+}
+
+/** Field of a string. */
+export function text<Source>(read: (source: Source) => string): Field<Source, string> {
+  return [z.string(), read]
+}
+
+/** Field of a string that may be unset. */
+export function optionalText<Source>(read: (source: Source) => string | undefined): Field<Source, string | null> {
+  return [z.string().nullable(), (source) => read(source) ?? null]
+}
+
 /** Page of objects, with the start of the next one. */
 export function listOfObjects<Item extends z.ZodType>(item: Item) {
   return z.strictObject({
@@ -87,15 +143,16 @@ export const bodyMoment = z.union([moment, z.int().min(0)])
 type SentMoment = z.output<typeof bodyMoment>
 
 /** Converts a time for `gateway.usage`, which accepts digits only as a number. */
-export function momentText(sent: SentMoment): SentMoment {
+export function momentText<Sent extends SentMoment | undefined>(sent: Sent): Sent | number {
   return typeof sent === 'string' && /^\d{1,15}$/.test(sent) ? Number(sent) : sent
 }
 
 /**
- * Returns a time in Unix milliseconds.
+ * Returns a time in Unix milliseconds, or `undefined` for one that was not sent.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
-export function momentMs(param: string, sent: SentMoment): number {
+export function momentMs(param: string, sent: SentMoment | undefined): number | undefined {
+  if (sent === undefined) return undefined
   try {
     return momentOf(param, momentText(sent))
   } catch (cause) {

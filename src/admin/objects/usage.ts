@@ -3,7 +3,7 @@ import { formatDollars } from '../../core/money.ts'
 import type { UsageReportRow } from '../../gateway/usage.ts'
 import type { AttemptRecord, Percentiles, UsageRecord } from '../../usage/usage-record.ts'
 import { entrySchema } from './accounts.ts'
-import { dollars, id, timeMs, usageCounts } from './fields.ts'
+import { amount, defineObject, dollars, id, kind, optionalText, text, timeMs, usageCounts } from './fields.ts'
 
 const percentiles = z.strictObject({ p50_ms: z.number(), p95_ms: z.number(), p99_ms: z.number() }).nullable()
 
@@ -29,12 +29,13 @@ export const usageRowSchema = z.strictObject({
   /** Percentiles, if requested; null if no call has a value. */
   percentiles: z.strictObject({ duration: percentiles, first_byte: percentiles }).optional(),
 })
+export type UsageRowObject = z.infer<typeof usageRowSchema>
 
 function percentilesObject(of: Percentiles | undefined): z.infer<typeof percentiles> {
   return of === undefined ? null : { p50_ms: of.p50Ms, p95_ms: of.p95Ms, p99_ms: of.p99Ms }
 }
 
-export function usageRowObject(row: UsageReportRow): z.infer<typeof usageRowSchema> {
+export function usageRowObject(row: UsageReportRow): UsageRowObject {
   const { atMs, account, key, model, endpoint, vendor, endUser: end_user, tag } = row
   return {
     ...(atMs === undefined ? {} : { at_ms: atMs }),
@@ -47,7 +48,7 @@ export function usageRowObject(row: UsageReportRow): z.infer<typeof usageRowSche
     failed: row.failed,
     abandoned: row.abandoned,
     estimated: row.estimated,
-    usage: { ...countsOf(row.usage) },
+    usage: countsOf(row.usage),
     duration_ms: row.durationMs,
     due: formatDollars(row.dueNanoDollars),
     charged: formatDollars(row.chargedNanoDollars),
@@ -62,60 +63,35 @@ export function usageRowObject(row: UsageReportRow): z.infer<typeof usageRowSche
   }
 }
 
-/** Call in the format of the API. */
-export const requestSchema = z.strictObject({
-  object: z.literal('request'),
-  id,
-  ended_at_ms: timeMs,
-  account: z.string(),
-  key: z.string(),
-  end_user: z.string().nullable(),
-  tags: z.array(z.string()),
-  endpoint: z.string(),
-  model: z.string(),
-  requested_model: z.string(),
-  vendor: z.string().nullable(),
-  credential: z.string().nullable(),
-  vendor_request: z.string().nullable(),
-  ending: z.enum(['completed', 'failed', 'abandoned']),
-  status: z.int(),
-  code: z.string().nullable(),
-  is_stream: z.boolean(),
-  usage: usageCounts,
-  is_estimated: z.boolean(),
-  duration_ms: z.number(),
-  first_byte_ms: z.number().nullable(),
-  due: dollars,
-  charged: dollars,
-})
+const ending = z.enum(['completed', 'failed', 'abandoned'])
 
-export function requestObject(record: UsageRecord): z.infer<typeof requestSchema> {
-  return {
-    object: 'request',
-    id: record.id,
-    ended_at_ms: record.endedAtMs,
-    account: record.accountId,
-    key: record.keyId,
-    end_user: record.endUser ?? null,
-    tags: [...record.tags],
-    endpoint: record.endpoint,
-    model: record.model,
-    requested_model: record.requestedModel,
-    vendor: record.vendor ?? null,
-    credential: record.credentialId ?? null,
-    vendor_request: record.vendorRequestId ?? null,
-    ending: record.ending,
-    status: record.status,
-    code: record.code ?? null,
-    is_stream: record.isStream,
-    usage: { ...countsOf(record.usage) },
-    is_estimated: record.isEstimated,
-    duration_ms: record.durationMs,
-    first_byte_ms: record.firstByteMs ?? null,
-    due: formatDollars(record.dueNanoDollars),
-    charged: formatDollars(record.chargedNanoDollars),
-  }
-}
+/** Call in the format of the API. */
+export const { schema: requestSchema, write: requestObject } = defineObject<UsageRecord>()({
+  object: kind('request'),
+  id: [id, ({ id }) => id],
+  ended_at_ms: [timeMs, ({ endedAtMs }) => endedAtMs],
+  account: text(({ accountId }) => accountId),
+  key: text(({ keyId }) => keyId),
+  end_user: optionalText(({ endUser }) => endUser),
+  tags: [z.array(z.string()), ({ tags }) => [...tags]],
+  endpoint: text(({ endpoint }) => endpoint),
+  model: text(({ model }) => model),
+  requested_model: text(({ requestedModel }) => requestedModel),
+  vendor: optionalText(({ vendor }) => vendor),
+  credential: optionalText(({ credentialId }) => credentialId),
+  vendor_request: optionalText(({ vendorRequestId }) => vendorRequestId),
+  ending: [ending, ({ ending }) => ending],
+  status: [z.int(), ({ status }) => status],
+  code: optionalText(({ code }) => code),
+  is_stream: [z.boolean(), ({ isStream }) => isStream],
+  usage: [usageCounts, ({ usage }) => countsOf(usage)],
+  is_estimated: [z.boolean(), ({ isEstimated }) => isEstimated],
+  duration_ms: [z.number(), ({ durationMs }) => durationMs],
+  first_byte_ms: [z.number().nullable(), ({ firstByteMs }) => firstByteMs ?? null],
+  due: amount(({ dueNanoDollars }) => dueNanoDollars),
+  charged: amount(({ chargedNanoDollars }) => chargedNanoDollars),
+})
+export type RequestObject = z.infer<typeof requestSchema>
 
 function countsOf(usage: UsageRecord['usage']): Record<string, number> {
   const counts: Record<string, number> = {}
@@ -124,48 +100,37 @@ function countsOf(usage: UsageRecord['usage']): Record<string, number> {
 }
 
 /** Call to a vendor in the format of the API. Times are in milliseconds since the request's arrival. */
-const attemptSchema = z.strictObject({
-  vendor: z.string(),
-  credential: z.string().nullable(),
-  model: z.string(),
-  outcome: z.enum(['answered', 'failed', 'abandoned']),
-  reason: z.string().nullable(),
-  status: z.int().nullable(),
-  start_ms: z.number(),
-  end_ms: z.number(),
+const attempt = defineObject<KnownAttempt>()({
+  vendor: text(({ vendor }) => vendor),
+  credential: optionalText(({ credentialId }) => credentialId),
+  model: text(({ model }) => model),
+  outcome: [z.enum(['answered', 'failed', 'abandoned']), ({ outcome }) => outcome],
+  reason: optionalText(({ reason }) => reason),
+  status: [z.int().nullable(), ({ status }) => status ?? null],
+  start_ms: [z.number(), ({ startMs }) => startMs],
+  end_ms: [z.number(), ({ startMs, durationMs }) => startMs + durationMs],
 })
+
+/** Attempt of a call; of a record without attempts, its key may be unknown. */
+type KnownAttempt = Omit<AttemptRecord, 'credentialId'> & { readonly credentialId: string | undefined }
 
 /** Call with all known details. */
 export const requestDetailSchema = requestSchema.extend({
   /** Attempts in the order of their start. A single attempt without a failure is assumed to last as long as the call. */
-  attempts: z.array(attemptSchema),
+  attempts: z.array(attempt.schema),
   /** Journal lines of its charge. */
   journal: z.array(entrySchema),
 })
+export type RequestDetailObject = z.infer<typeof requestDetailSchema>
 
-export function attemptObjects(record: UsageRecord): z.infer<typeof attemptSchema>[] {
-  return (record.attempts ?? onlyAttempt(record)).map((attempt) => ({
-    vendor: attempt.vendor,
-    credential: attempt.credentialId ?? null,
-    model: attempt.model,
-    outcome: attempt.outcome,
-    reason: attempt.reason ?? null,
-    status: attempt.status ?? null,
-    start_ms: attempt.startMs,
-    end_ms: attempt.startMs + attempt.durationMs,
-  }))
+export function attemptObjects(record: UsageRecord) {
+  return (record.attempts ?? onlyAttempt(record)).map(attempt.write)
 }
 
 const OUTCOMES = { completed: 'answered', failed: 'failed', abandoned: 'abandoned' } as const
 
 /** Returns the only attempt of a record without attempts, if there was one. */
-function onlyAttempt({
-  vendor,
-  credentialId,
-  model,
-  ending,
-  durationMs,
-}: UsageRecord): (Omit<AttemptRecord, 'credentialId'> & { readonly credentialId: string | undefined })[] {
+function onlyAttempt({ vendor, credentialId, model, ending, durationMs }: UsageRecord): KnownAttempt[] {
   if (vendor === undefined) return []
   const attempt = { vendor, credentialId, model, outcome: OUTCOMES[ending], reason: undefined, status: undefined }
   return [{ ...attempt, startMs: 0, durationMs }]

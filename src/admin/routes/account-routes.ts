@@ -3,19 +3,17 @@ import { GatewayError } from '../../core/errors.ts'
 import { formatDollars, parseDollars } from '../../core/money.ts'
 import { monthOf } from '../../gateway/account-books.ts'
 import type { AccountUpdate } from '../../gateway/accounts.ts'
-import type { Gateway } from '../../gateway/gateway.ts'
 import type { Account, NewAccount } from '../../stores/ledger.ts'
 import type { SpendingCap } from '../../stores/principal.ts'
 import {
-  type AdminCall,
-  type AdminRoute,
+  type Administration,
   changeId,
   checkScope,
   defineRawRoute,
   defineRoute,
   existing,
   type Operator,
-  paramOf,
+  type UntaggedRoute,
 } from '../admin-route.ts'
 import {
   accountObject,
@@ -32,10 +30,13 @@ import {
   statementSchema,
 } from '../objects/accounts.ts'
 import {
+  amount,
   bodyMoment,
   countOf,
+  defineObject,
   dollars,
   id,
+  kind,
   label,
   listObject,
   listOfObjects,
@@ -48,8 +49,8 @@ import {
 } from '../objects/fields.ts'
 
 const settings = {
-  tier: z.enum(['free', 'paid']).optional(),
   name: label.nullable().optional(),
+  tier: z.enum(['paid', 'free']).optional(),
   plan: z.string().min(1).max(200).nullable().optional(),
   /** Requires the scope `money`, like `credit_limit`. */
   billing: z.enum(['prepaid', 'metered']).nullable().optional(),
@@ -59,15 +60,12 @@ const settings = {
 const update = z.strictObject(settings)
 const creation = z.strictObject({ id: newId.optional(), ...settings })
 
-/** Routes of accounts. Routes of their money are in `book-routes.ts`. */
-export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
+/** Routes of accounts. */
+export const ACCOUNT_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'list_accounts',
-    method: 'GET',
-    path: '/accounts',
-    tag: 'accounts',
-    summary: 'Accounts by id',
-    scope: 'read',
+    get: '/accounts',
+    summary: 'List accounts, ordered by id',
     query: z.strictObject({ search: z.string().max(200).optional(), ...pageQuery }),
     answer: listOfObjects(accountSchema),
     async run({ gateway, query: { search, after, limit } }) {
@@ -77,10 +75,8 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'create_account',
-    method: 'POST',
-    path: '/accounts',
-    tag: 'accounts',
-    summary: 'Makes an account, or gives the existing one of that id as it is',
+    post: '/accounts',
+    summary: 'Create an account, or return the existing one with that id unchanged',
     scope: 'write',
     creates: 'account',
     body: creation,
@@ -92,68 +88,57 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'get_account',
-    method: 'GET',
-    path: '/accounts/{account}',
-    tag: 'accounts',
-    summary: 'One account',
-    scope: 'read',
+    get: '/accounts/{account}',
+    summary: 'Show balance, held money and settings of an account',
     answer: accountSchema,
-    run: (call) => accountAnswer(call, (accounts, name) => accounts.get(name)),
+    run: async ({ gateway: { accounts }, params: { account } }) => accountAnswer(account, await accounts.get(account)),
   }),
   defineRoute({
     id: 'update_account',
-    method: 'PATCH',
-    path: '/accounts/{account}',
-    tag: 'accounts',
-    summary: 'Changes an account; null takes a value away',
+    patch: '/accounts/{account}',
+    summary: 'Change an account; null removes a value',
     scope: 'write',
     body: update,
     answer: accountSchema,
-    run: (call) => accountAnswer(call, (accounts, name) => accounts.update(name, settingsOf(call.body, call.operator))),
+    async run({ gateway: { accounts }, operator, params: { account }, body }) {
+      return accountAnswer(account, await accounts.update(account, settingsOf(body, operator)))
+    },
   }),
   defineRoute({
     id: 'get_spending',
-    method: 'GET',
-    path: '/accounts/{account}/spending',
-    tag: 'accounts',
-    summary: 'What an account and its keys have spent today and in this month, and what their caps still allow',
-    scope: 'read',
+    get: '/accounts/{account}/spending',
+    summary: 'Show what an account and its keys have spent today and this month, and the rest of their caps',
     answer: spendingSchema,
-    async run(call) {
-      const name = paramOf(call, 'account')
-      return spendingObject(existing('account', name, await call.gateway.accounts.spending(name)))
+    async run({ gateway: { accounts }, params: { account } }) {
+      return spendingObject(existing('account', account, await accounts.spending(account)))
     },
   }),
   defineRoute({
     id: 'freeze_account',
-    method: 'POST',
-    path: '/accounts/{account}/freeze',
-    tag: 'accounts',
-    summary: 'Refuses the calls of an account from now on',
+    post: '/accounts/{account}/freeze',
+    summary: 'Reject the calls of an account',
     scope: 'write',
     body: z.strictObject({ reason }),
     answer: accountSchema,
-    run: (call) => accountAnswer(call, (accounts, name) => accounts.freeze(name, call.body)),
+    async run({ gateway: { accounts }, params: { account }, body }) {
+      return accountAnswer(account, await accounts.freeze(account, body))
+    },
   }),
   defineRoute({
     id: 'unfreeze_account',
-    method: 'POST',
-    path: '/accounts/{account}/unfreeze',
-    tag: 'accounts',
-    summary: 'Accepts the calls of an account again',
+    post: '/accounts/{account}/unfreeze',
+    summary: 'Accept the calls of an account again',
     scope: 'write',
     answer: accountSchema,
-    run: (call) => accountAnswer(call, (accounts, name) => accounts.unfreeze(name)),
+    async run({ gateway: { accounts }, params: { account } }) {
+      return accountAnswer(account, await accounts.unfreeze(account))
+    },
   }),
 ]
 
-/** Returns the account in the path after a step. @throws GatewayError with status 404 if it does not exist. */
-async function accountAnswer(
-  call: Pick<AdminCall, 'gateway' | 'params'>,
-  step: (accounts: Gateway['accounts'], name: string) => Promise<Account | undefined>,
-) {
-  const name = paramOf(call, 'account')
-  return accountObject(existing('account', name, await step(call.gateway.accounts, name)))
+/** @throws GatewayError with status 404 if the account does not exist. */
+function accountAnswer(name: string, account: Account | undefined) {
+  return accountObject(existing('account', name, account))
 }
 
 /**
@@ -193,45 +178,35 @@ export function capOf(cap: z.output<typeof periodLimit> | null | undefined): Spe
   return cap == null ? cap : { amount: amountOf('spending_cap.amount', cap.amount), period: cap.period }
 }
 
-const changeSchema = z.strictObject({
-  object: z.literal('account.change'),
-  account: id,
-  /** Whether the change is new. If false, a change with this id was made before, and nothing was changed now. */
-  is_new: z.boolean(),
-  /** Amount that was added or removed, or null if nothing was changed now. */
-  amount: dollars.nullable(),
-  balance: dollars,
-  owed: dollars,
-})
-
-/** State of an account after a change. */
-async function changeObject({ gateway }: AdminCall | Pick<AdminCall, 'gateway'>, account: string, change: Change) {
-  const { balance = 0n, owed = 0n } = (await gateway.accounts.get(account)) ?? {}
-  return {
-    object: 'account.change' as const,
-    account,
-    is_new: change.isNew,
-    amount: change.amount,
-    balance: formatDollars(balance),
-    owed: formatDollars(owed),
-  }
-}
-
-interface Change {
+interface MoneyChange {
+  readonly accountId: string
   readonly isNew: boolean
-  readonly amount: string | null
+  /** Amount of the change in decimal dollars. */
+  readonly amount: string
+  /** Account after the change. */
+  readonly account: Account | undefined
 }
+
+const { schema: changeSchema, write: changeObject } = defineObject<MoneyChange>()({
+  object: kind('account.change'),
+  account: [id, ({ accountId }) => accountId],
+  /** Whether the change is new. If false, a change with this id was made before, and nothing was changed now. */
+  is_new: [z.boolean(), ({ isNew }) => isNew],
+  /** Amount that was added or removed, or null if nothing was changed now. */
+  amount: [dollars.nullable(), ({ isNew, amount }) => (isNew ? amount : null)],
+  balance: amount(({ account }) => account?.balance ?? 0n),
+  owed: amount(({ account }) => account?.owed ?? 0n),
+})
+export type MoneyChangeObject = z.infer<typeof changeSchema>
 
 const range = { from: moment.optional(), until: moment.optional(), month: z.string().max(20).optional() }
 
 /** Routes of accounts' money. Amounts are decimal dollars. */
-export const BOOK_ROUTES: readonly AdminRoute[] = [
+export const BOOK_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'credit_account',
-    method: 'POST',
-    path: '/accounts/{account}/credits',
-    tag: 'money',
-    summary: 'Adds money; what the account owes is paid from it first',
+    post: '/accounts/{account}/credits',
+    summary: 'Add credit in dollars, which pays debts first; a repeated id has no effect',
     scope: 'money',
     body: z.strictObject({
       amount: dollars,
@@ -242,40 +217,33 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     }),
     answer: changeSchema,
     async run(call) {
-      const account = paramOf(call, 'account')
-      const { amount, description, expires_at } = call.body
-      const creditId = changeId(call.body.id, call)
-      const isNew = await call.gateway.accounts.credit(account, amount, {
-        ...(creditId === undefined ? {} : { creditId }),
-        ...(description === undefined ? {} : { description }),
-        ...(expires_at === undefined ? {} : { expiresAtMs: momentMs('expires_at', expires_at) }),
-      })
-      return changeObject(call, account, { isNew, amount: isNew ? amount : null })
+      const { accounts } = call.gateway
+      const { account: accountId } = call.params
+      const { id, amount, description, expires_at } = call.body
+      const expiresAtMs = momentMs('expires_at', expires_at)
+      const isNew = await accounts.credit(accountId, amount, { creditId: changeId(id, call), description, expiresAtMs })
+      return changeObject({ accountId, isNew, amount, account: await accounts.get(accountId) })
     },
   }),
   defineRoute({
     id: 'adjust_account',
-    method: 'POST',
-    path: '/accounts/{account}/adjustments',
-    tag: 'money',
-    summary: 'Corrects a balance; a negative amount takes money',
+    post: '/accounts/{account}/adjustments',
+    summary: 'Correct a balance; a negative amount takes money',
     scope: 'money',
     body: z.strictObject({ amount: dollars, reason, id: newId.optional() }),
     answer: changeSchema,
     async run(call) {
-      const account = paramOf(call, 'account')
-      const { amount, reason: why } = call.body
-      const adjustmentId = changeId(call.body.id, call)
-      const isNew = await call.gateway.accounts.adjust(account, { amount, reason: why, adjustmentId })
-      return changeObject(call, account, { isNew, amount: isNew ? amount : null })
+      const { accounts } = call.gateway
+      const { account: accountId } = call.params
+      const { id, amount, reason } = call.body
+      const isNew = await accounts.adjust(accountId, { amount, reason, adjustmentId: changeId(id, call) })
+      return changeObject({ accountId, isNew, amount, account: await accounts.get(accountId) })
     },
   }),
   defineRoute({
     id: 'refund_charge',
-    method: 'POST',
-    path: '/refunds',
-    tag: 'money',
-    summary: 'Gives money of a charge back; what is left of it when no amount is given',
+    post: '/refunds',
+    summary: 'Refund a charge; without an amount, the rest of it',
     scope: 'money',
     target: 'charge',
     body: z.strictObject({
@@ -287,56 +255,45 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     }),
     answer: changeSchema,
     async run(call) {
-      const { charge, amount, reason: why } = call.body
-      const refundId = changeId(call.body.id, call)
-      const made = await call.gateway.accounts.refund(charge, { amount, reason: why, refundId })
-      const refunded = made.isNew ? formatDollars(made.amount) : null
-      return changeObject(call, made.accountId, { isNew: made.isNew, amount: refunded })
+      const { accounts } = call.gateway
+      const { charge, id, amount, reason } = call.body
+      const refund = await accounts.refund(charge, { amount, reason, refundId: changeId(id, call) })
+      const account = await accounts.get(refund.accountId)
+      return changeObject({ ...refund, amount: formatDollars(refund.amount), account })
     },
   }),
   defineRoute({
     id: 'list_journal',
-    method: 'GET',
-    path: '/accounts/{account}/journal',
-    tag: 'money',
-    summary: 'Lines of an account’s journal',
-    scope: 'read',
+    get: '/accounts/{account}/journal',
+    summary: 'List lines of the journal of an account',
     query: z.strictObject({ ...range, order: z.enum(['newest', 'oldest']).optional(), ...pageQuery }),
     answer: listOfObjects(entrySchema),
-    async run(call) {
-      const { order, after, limit } = call.query
-      const options = { ...rangeOf(call.query), order, cursor: after, limit: countOf(limit) }
-      const page = await call.gateway.accounts.journal(paramOf(call, 'account'), options)
+    async run({ gateway, params: { account }, query }) {
+      const { order, after, limit } = query
+      const options = { ...rangeOf(query), order, cursor: after, limit: countOf(limit) }
+      const page = await gateway.accounts.journal(account, options)
       return listObject(page.entries.map(entryObject), page.next)
     },
   }),
   defineRawRoute({
     id: 'export_journal',
-    method: 'GET',
-    path: '/accounts/{account}/journal.csv',
-    tag: 'money',
-    summary: 'An account’s journal as CSV, oldest line first',
-    scope: 'read',
+    get: '/accounts/{account}/journal.csv',
+    summary: 'Export the journal of an account as CSV, oldest line first',
     query: z.strictObject(range),
     answers: ['text/csv'],
-    async run(call) {
-      const account = paramOf(call, 'account')
-      existing('account', account, await call.gateway.accounts.get(account))
-      const lines = call.gateway.accounts.journalCsv(account, rangeOf(call.query))
+    async run({ gateway: { accounts }, params: { account }, query }) {
+      existing('account', account, await accounts.get(account))
+      const lines = accounts.journalCsv(account, rangeOf(query))
       return { csv: { fileName: `journal-${account}.csv`, lines } }
     },
   }),
   defineRoute({
     id: 'get_statement',
-    method: 'GET',
-    path: '/accounts/{account}/statements/{month}',
-    tag: 'money',
-    summary: 'A UTC month’s opening balance, sums and closing balance',
-    scope: 'read',
+    get: '/accounts/{account}/statements/{month}',
+    summary: 'Show opening balance, sums and closing balance of a UTC month',
     answer: statementSchema,
-    async run(call) {
-      const { accounts } = call.gateway
-      return statementObject(await accounts.statement(paramOf(call, 'account'), paramOf(call, 'month')))
+    async run({ gateway, params: { account, month } }) {
+      return statementObject(await gateway.accounts.statement(account, month))
     },
   }),
 ]
@@ -349,21 +306,15 @@ function rangeOf({ from, until, month }: AskedRange) {
     if (from === undefined && until === undefined) return monthOf(month)
     throw new GatewayError('invalid_request', { message: 'month: give it without from and until', param: 'month' })
   }
-  return {
-    ...(from === undefined ? {} : { fromMs: momentMs('from', from) }),
-    ...(until === undefined ? {} : { untilMs: momentMs('until', until) }),
-  }
+  return { fromMs: momentMs('from', from), untilMs: momentMs('until', until) }
 }
 
 /** Routes of money held for calls in progress. */
-export const HOLD_ROUTES: readonly AdminRoute[] = [
+export const HOLD_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'list_holds',
-    method: 'GET',
-    path: '/holds',
-    tag: 'holds',
-    summary: 'Open holds, oldest first',
-    scope: 'read',
+    get: '/holds',
+    summary: 'List money held for calls in progress, oldest first',
     query: z.strictObject({ account: z.string().optional(), ...pageQuery }),
     answer: listOfObjects(holdSchema),
     async run({ gateway, query: { account, after, limit } }) {
@@ -373,30 +324,23 @@ export const HOLD_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'settle_hold',
-    method: 'POST',
-    path: '/holds/{hold}/settle',
-    tag: 'holds',
-    summary: 'Charges a hold by hand',
+    post: '/holds/{hold}/settle',
+    summary: 'Charge a hold manually',
     scope: 'money',
     body: z.strictObject({ amount: dollars, reason: reason.optional() }),
     answer: resolutionSchema,
-    async run(call) {
-      const hold = paramOf(call, 'hold')
-      const { amount, reason: why } = call.body
-      return resolutionObject(hold, await call.gateway.holds.settle(hold, amount, { reason: why }))
+    async run({ gateway, params: { hold }, body: { amount, reason } }) {
+      return resolutionObject({ hold, ...(await gateway.holds.settle(hold, amount, { reason })) })
     },
   }),
   defineRoute({
     id: 'void_hold',
-    method: 'POST',
-    path: '/holds/{hold}/void',
-    tag: 'holds',
-    summary: 'Gives a hold back without a charge',
+    post: '/holds/{hold}/void',
+    summary: 'Release a hold without a charge',
     scope: 'money',
     answer: resolutionSchema,
-    async run(call) {
-      const hold = paramOf(call, 'hold')
-      return resolutionObject(hold, await call.gateway.holds.void(hold))
+    async run({ gateway, params: { hold } }) {
+      return resolutionObject({ hold, ...(await gateway.holds.void(hold)) })
     },
   }),
 ]

@@ -1,8 +1,7 @@
 import * as z from 'zod'
-import type { Gateway } from '../../gateway/gateway.ts'
 import type { KeyRecord } from '../../stores/api-keys.ts'
 import type { RateLimits } from '../../stores/rate-limiter.ts'
-import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
+import { type Administration, defineRoute, existing, notFound, type UntaggedRoute } from '../admin-route.ts'
 import { keyObject, keySchema, madeKeySchema } from '../objects/accounts.ts'
 import {
   bodyMoment,
@@ -24,14 +23,11 @@ const DEFAULT_LIMIT = 1_000
 const names = z.array(z.string().min(1).max(200)).min(1).max(1_000)
 
 /** Routes of callers' keys. */
-export const KEY_ROUTES: readonly AdminRoute[] = [
+export const KEY_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'list_keys',
-    method: 'GET',
-    path: '/keys',
-    tag: 'keys',
-    summary: 'Keys of one account, or of all, oldest first',
-    scope: 'read',
+    get: '/keys',
+    summary: 'List keys of one account, or of all, oldest first',
     query: z.strictObject({ account: z.string().optional(), ...pageQuery }),
     answer: listOfObjects(keySchema),
     async run({ gateway, query: { account, after, limit } }) {
@@ -45,10 +41,8 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'create_key',
-    method: 'POST',
-    path: '/keys',
-    tag: 'keys',
-    summary: 'Makes a key, which is shown this once',
+    post: '/keys',
+    summary: 'Create a key, which is shown only once',
     scope: 'write',
     // A key can read the stored data of its account.
     alsoScope: 'content',
@@ -69,27 +63,24 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     }),
     answer: madeKeySchema,
     async run({ gateway, body }) {
-      const { endpoints, models, limits, names_end_users, tags, expires_at } = body
-      const cap = capOf(body.spending_cap)
+      const { account: accountId, label, endpoints, models, limits, tags } = body
       const { key, record } = await gateway.keys.create({
-        accountId: body.account,
-        scopes: { ...(endpoints === undefined ? {} : { endpoints }), ...(models === undefined ? {} : { models }) },
-        ...(body.label === undefined ? {} : { label: body.label }),
-        ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
-        ...(cap == null ? {} : { spendingCap: cap }),
-        ...(names_end_users === undefined ? {} : { namesEndUsers: names_end_users }),
-        ...(tags === undefined ? {} : { tags }),
-        ...(expires_at === undefined ? {} : { expiresAtMs: momentMs('expires_at', expires_at) }),
+        accountId,
+        label,
+        scopes: { ...(endpoints && { endpoints }), ...(models && { models }) },
+        limits: limits && limitsOf(limits),
+        spendingCap: capOf(body.spending_cap) ?? undefined,
+        namesEndUsers: body.names_end_users,
+        tags,
+        expiresAtMs: momentMs('expires_at', body.expires_at),
       })
       return { ...keyObject(record), key }
     },
   }),
   defineRoute({
     id: 'update_key',
-    method: 'PATCH',
-    path: '/keys/{key}',
-    tag: 'keys',
-    summary: 'Changes limits, cap and trust of a key; null takes limits or cap away',
+    patch: '/keys/{key}',
+    summary: 'Change limits, cap and trust of a key; null removes limits or cap',
     scope: 'write',
     body: z.strictObject({
       limits: rateLimits.nullable().optional(),
@@ -97,54 +88,45 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
       names_end_users: z.boolean().optional(),
     }),
     answer: keySchema,
-    async run(call) {
-      const keyId = paramOf(call, 'key')
-      const { limits, spending_cap, names_end_users } = call.body
+    async run({ gateway, params: { key }, body: { limits, spending_cap, names_end_users } }) {
       const change = {
         limits: limits == null ? limits : limitsOf(limits),
         spendingCap: capOf(spending_cap),
         namesEndUsers: names_end_users,
       }
-      if (!(await call.gateway.keys.update(keyId, change))) throw notFound('key', keyId)
-      return keyObject(await storedKey(call.gateway, keyId))
+      if (!(await gateway.keys.update(key, change))) throw notFound('key', key)
+      return keyObject(await storedKey(gateway, key))
     },
   }),
   defineRoute({
     id: 'revoke_key',
-    method: 'POST',
-    path: '/keys/{key}/revoke',
-    tag: 'keys',
-    summary: 'Ends a key; gateways refuse it within 5 seconds',
+    post: '/keys/{key}/revoke',
+    summary: 'Revoke a key; gateways reject it within 5 seconds',
     scope: 'write',
     answer: keySchema,
-    async run(call) {
-      const keyId = paramOf(call, 'key')
-      if (!(await call.gateway.keys.revoke(keyId))) throw notFound('key', keyId)
-      return keyObject(await storedKey(call.gateway, keyId))
+    async run({ gateway, params: { key } }) {
+      if (!(await gateway.keys.revoke(key))) throw notFound('key', key)
+      return keyObject(await storedKey(gateway, key))
     },
   }),
   defineRoute({
     id: 'rotate_key',
-    method: 'POST',
-    path: '/keys/{key}/rotate',
-    tag: 'keys',
-    summary: 'Makes a key like an old one, which ends after the overlap; the new one is shown this once',
+    post: '/keys/{key}/rotate',
+    summary: 'Replace a key; the old one expires after the overlap, and the new one is shown only once',
     scope: 'write',
     // A key can read the stored data of its account.
     alsoScope: 'content',
     secret: 'key',
     body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),
     answer: madeKeySchema,
-    async run(call) {
-      const { overlap_ms: overlapMs } = call.body
-      const options = overlapMs === undefined ? {} : { overlapMs }
-      const { key, record } = await call.gateway.keys.rotate(paramOf(call, 'key'), options)
+    async run({ gateway, params, body }) {
+      const { key, record } = await gateway.keys.rotate(params.key, { overlapMs: body.overlap_ms })
       return { ...keyObject(record), key }
     },
   }),
 ]
 
-async function storedKey(gateway: Gateway, keyId: string): Promise<KeyRecord> {
+async function storedKey(gateway: Administration, keyId: string): Promise<KeyRecord> {
   return existing('key', keyId, await gateway.keys.find(keyId))
 }
 

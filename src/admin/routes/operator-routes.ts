@@ -3,14 +3,16 @@ import * as z from 'zod'
 import type { GatewayRequest } from '../../core/exchange.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
+import { innerRequest } from '../../pipeline/idempotent-request.ts'
 import {
-  type AdminRoute,
+  type Administration,
   changeId,
   checkScope,
   defineRawRoute,
   defineRoute,
   existing,
   OPERATOR_SCOPES,
+  type UntaggedRoute,
 } from '../admin-route.ts'
 import { auditEntryObject, auditEntrySchema } from '../objects/accounts.ts'
 import { countOf, id, listObject, listOfObjects, moment, momentMs, pageQuery } from '../objects/fields.ts'
@@ -24,14 +26,11 @@ const REFERENCE = /^(?:conversation|container)$|_ids?$/
 const HARMLESS: ReadonlySet<string> = new Set(['call_id', 'tool_call_id', 'tool_use_id', 'user_id'])
 
 /** Routes that concern the signed-in operator. */
-export const OPERATOR_ROUTES: readonly AdminRoute[] = [
+export const OPERATOR_ROUTES: readonly UntaggedRoute[] = [
   defineRoute({
     id: 'get_session',
-    method: 'GET',
-    path: '/session',
-    tag: 'operator',
-    summary: 'Returns the signed-in operator, their permissions, and whether changes are allowed',
-    scope: 'read',
+    get: '/session',
+    summary: 'Show the signed-in operator, their permissions, and whether changes are allowed',
     answer: z.strictObject({
       object: z.literal('session'),
       operator: z.string(),
@@ -52,11 +51,9 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
   }),
   defineRawRoute({
     id: 'play',
-    method: 'POST',
-    path: '/playground',
-    tag: 'operator',
+    post: '/playground',
     summary:
-      'Makes a call in the name of an account, which is charged as any other; what the account has stored takes the scope `content` too',
+      'Call an endpoint for an account, which pays for it; stored data of the account needs the scope `content` too',
     scope: 'play',
     target: 'account',
     body: z.strictObject({
@@ -86,19 +83,8 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
 ]
 
 function jsonRequest(path: string, body: object, idempotencyKey: string | undefined): GatewayRequest {
-  const bytes = Buffer.from(JSON.stringify(body))
-  const headers = new Map([['content-type', 'application/json']])
-  if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey)
-  return {
-    method: 'POST',
-    path,
-    query: '',
-    header: (name) => headers.get(name),
-    readBody: (limitBytes, listener) => {
-      if (bytes.byteLength > limitBytes) listener('too_large', [])
-      else listener(undefined, [bytes])
-    },
-  }
+  const inner = innerRequest(path, Buffer.from(JSON.stringify(body)))
+  return { ...inner, header: (name) => (name === 'idempotency-key' ? idempotencyKey : inner.header(name)) }
 }
 
 /**
@@ -128,21 +114,18 @@ function isContainer(value: unknown): boolean {
 }
 
 /** Routes of changes by operators. */
-export const AUDIT_ROUTES: readonly AdminRoute[] = [
+export const AUDIT_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'list_changes',
-    method: 'GET',
-    path: '/audit',
-    tag: 'audit',
-    summary: 'Changes by operators of the last 365 days, newest first',
-    scope: 'read',
+    get: '/audit',
+    summary: 'List changes by operators of the last 365 days, newest first',
     query: z.strictObject({ subject: id.optional(), from: moment.optional(), to: moment.optional(), ...pageQuery }),
     answer: listOfObjects(auditEntrySchema),
     async run({ gateway, query: { subject, from, to, after: cursor, limit } }) {
       const page = await gateway.audit.list({
         subject,
-        fromMs: from === undefined ? undefined : momentMs('from', from),
-        untilMs: to === undefined ? undefined : momentMs('to', to),
+        fromMs: momentMs('from', from),
+        untilMs: momentMs('to', to),
         cursor,
         limit: countOf(limit),
       })

@@ -3,12 +3,18 @@ import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import { csvCell } from '../../gateway/account-books.ts'
-import type { Gateway } from '../../gateway/gateway.ts'
 import { findRecord, NO_RECORD, type UsageReport } from '../../gateway/usage.ts'
 import { USAGE_GROUPS, USAGE_STEPS, type UsageQuery } from '../../usage/usage-query.ts'
 import type { UsageRecord } from '../../usage/usage-record.ts'
 import { DAY_MS } from '../../usage/usage-store.ts'
-import { type AdminCall, type AdminRoute, defineRawRoute, defineRoute, notFound, paramOf } from '../admin-route.ts'
+import {
+  type AdminCall,
+  type Administration,
+  defineRawRoute,
+  defineRoute,
+  notFound,
+  type UntaggedRoute,
+} from '../admin-route.ts'
 import { entryObject } from '../objects/accounts.ts'
 import {
   bodyMoment,
@@ -51,21 +57,19 @@ const MOST_READ = 10_000
 const LARGEST_PIECE = 500
 
 /** Routes of single calls. */
-export const REQUEST_ROUTES: readonly AdminRoute[] = [
+export const REQUEST_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'list_requests',
-    method: 'GET',
-    path: '/requests',
-    tag: 'requests',
-    summary: 'Calls, newest first; with filters a page may hold fewer than `limit`, even none, while there are more',
-    scope: 'read',
+    get: '/requests',
+    summary:
+      'List single calls, newest first; with filters a page may hold fewer than `limit`, even none, while there are more',
     query: z.strictObject({ from: moment.optional(), to: moment.optional(), ...filters, ...pageQuery }),
     answer: listOfObjects(requestSchema),
     async run({ gateway, query: { from, to, after, limit, ...wanted } }) {
       const range = {
         accountId: wanted.account,
-        from: from === undefined ? undefined : momentText(from),
-        to: to === undefined ? undefined : momentText(to),
+        from: momentText(from),
+        to: momentText(to),
       }
       const asked = { range, after, limit: countOf(limit) ?? DEFAULT_LIMIT, wanted }
       const page = await filteredPage(gateway, asked)
@@ -74,18 +78,13 @@ export const REQUEST_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'get_request',
-    method: 'GET',
-    path: '/requests/{request}',
-    tag: 'requests',
-    summary: 'One call with its attempts and its lines in the journal',
-    scope: 'read',
+    get: '/requests/{request}',
+    summary: 'Show one call with its attempts and journal lines',
     /** End of the call, from a list of calls. Without it, the search uses the time in the id. */
     query: z.strictObject({ ended_at: moment.optional() }),
     answer: requestDetailSchema,
-    async run(call) {
-      const { gateway, query, clock } = call
-      const id = paramOf(call, 'request')
-      const endedAtMs = query.ended_at === undefined ? undefined : momentMs('ended_at', query.ended_at)
+    async run({ gateway, clock, params: { request: id }, query }) {
+      const endedAtMs = momentMs('ended_at', query.ended_at)
       const record = await findRecord(gateway.usage, { id, endedAtMs, nowMs: clock.now() })
       if (record === undefined) throw notFound('record of a request', id, NO_RECORD)
       return {
@@ -115,7 +114,7 @@ interface AskedPage {
  * limit. The reads grow while few records match, so that such filters need few queries.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
-async function filteredPage(gateway: Gateway, { range, after, limit, wanted }: AskedPage) {
+async function filteredPage(gateway: Administration, { range, after, limit, wanted }: AskedPage) {
   const found: UsageRecord[] = []
   let next = after
   let piece = limit
@@ -160,7 +159,7 @@ function isSame(wanted: string | undefined, value = ''): boolean {
 }
 
 /** A charge is written at the end of its call, and its hold has the call's id. */
-async function journalOf(gateway: Gateway, { id, accountId, endedAtMs }: UsageRecord) {
+async function journalOf(gateway: Administration, { id, accountId, endedAtMs }: UsageRecord) {
   if ((await gateway.accounts.get(accountId)) === undefined) return []
   const range = { fromMs: endedAtMs, untilMs: endedAtMs + 1, limit: 1_000 }
   const { entries } = await gateway.accounts.journal(accountId, range)
@@ -208,14 +207,11 @@ const daysOfBody = z.strictObject({ from: bodyMoment, to: bodyMoment.optional() 
 const DEFAULT_DAYS = 30
 
 /** Routes of sums of calls, and of their verification. */
-export const USAGE_ROUTES: readonly AdminRoute[] = [
+export const USAGE_ROUTES: readonly UntaggedRoute<Administration>[] = [
   defineRoute({
     id: 'query_usage',
-    method: 'GET',
-    path: '/usage',
-    tag: 'usage',
-    summary: 'Sums of calls by time, account, key, model, endpoint, vendor, end user and tag',
-    scope: 'read',
+    get: '/usage',
+    summary: 'Show usage and charges by time, account, key, model, endpoint, vendor, end user and tag',
     query: usageQuery,
     answer: reportSchema,
     async run(call) {
@@ -231,11 +227,8 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
   }),
   defineRawRoute({
     id: 'export_usage',
-    method: 'GET',
-    path: '/usage.csv',
-    tag: 'usage',
-    summary: 'The same as CSV',
-    scope: 'read',
+    get: '/usage.csv',
+    summary: 'Export usage and charges as CSV',
     query: usageQuery,
     answers: ['text/csv'],
     async run(call) {
@@ -244,11 +237,8 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'verify_usage',
-    method: 'GET',
-    path: '/usage/verify',
-    tag: 'usage',
-    summary: 'Accounts for which records, sums and journal of whole days differ',
-    scope: 'read',
+    get: '/usage/verify',
+    summary: 'Compare records, sums and journal of whole days, and list the accounts that differ',
     query: days,
     answer: z.strictObject({
       object: z.literal('list'),
@@ -269,10 +259,8 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'rebuild_usage',
-    method: 'POST',
-    path: '/usage/rebuild',
-    tag: 'usage',
-    summary: 'Makes the sums of whole days again from their records',
+    post: '/usage/rebuild',
+    summary: 'Rebuild the sums of whole days from their records',
     scope: 'write',
     body: daysOfBody,
     answer: z.strictObject({ object: z.literal('usage.rebuild'), rebuilt: z.literal(true) }),
@@ -284,7 +272,7 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
 ]
 
 function daysOf({ from, to }: z.output<typeof daysOfBody>) {
-  return { from: momentText(from), ...(to === undefined ? {} : { to: momentText(to) }) }
+  return { from: momentText(from), to: momentText(to) }
 }
 
 type Asked = z.output<typeof usageQuery>
@@ -306,18 +294,18 @@ function reportOf({
   gateway,
   clock,
   query,
-}: Pick<AdminCall, 'gateway' | 'clock'> & { readonly query: Asked }): Promise<UsageReport> {
+}: Pick<AdminCall<Administration>, 'gateway' | 'clock'> & { readonly query: Asked }): Promise<UsageReport> {
   const { from, to, group_by: _groups, limit, top, percentiles, end_user: endUser, ...filters } = query
   return gateway.usage.query({
     from: from === undefined ? clock.now() - (DEFAULT_DAYS - 1) * DAY_MS : momentText(from),
-    ...(to === undefined ? {} : { to: momentText(to) }),
+    to: momentText(to),
     groupBy: groupsOf(query).map((name) => (name === 'end_user' ? 'endUser' : name)) as NonNullable<
       UsageQuery['groupBy']
     >,
     percentiles: percentiles === 'true',
     limit: countOf(limit),
     top: countOf(top),
-    ...(endUser === undefined ? {} : { endUser }),
+    endUser,
     ...filters,
   })
 }

@@ -1,35 +1,65 @@
 import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
-import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
-import { countOf, id, listObject, listOfObjects, pageQuery } from '../objects/fields.ts'
+import { DEFAULT_SECRET_OVERLAP_MS } from '../../gateway/webhooks.ts'
+import { type Administration, defineRoute, existing, notFound, type UntaggedRoute } from '../admin-route.ts'
+import { countOf, id, listObject, listOfObjects, pageQuery, timeMs } from '../objects/fields.ts'
 import { deliveryObject, deliverySchema, deliveryState, taskObject, taskSchema, taskState } from '../objects/task.ts'
 
-/** Routes of accounts' tasks, and of the messages about them. */
-export const TASK_ROUTES: readonly AdminRoute[] = [
+/** Routes of accounts' tasks. */
+export const TASK_ROUTES: readonly UntaggedRoute[] = [
   defineRoute({
     id: 'list_all_tasks',
-    method: 'GET',
-    path: '/tasks',
-    tag: 'tasks',
-    summary: 'Tasks of all accounts, newest first',
-    scope: 'read',
+    get: '/tasks',
+    summary: 'List tasks of all accounts, newest first',
     query: z.strictObject({ account: id.optional(), state: taskState.optional(), ...pageQuery }),
     answer: listOfObjects(taskSchema),
     async run({ gateway, operator, query: { account, state, after: cursor, limit } }) {
       const { tasks, next } = await gateway.tasks.listAll({ accountId: account, state, cursor, limit: countOf(limit) })
-      return listObject(
-        tasks.map((task) => taskObject(task, operator)),
-        next,
-      )
+      const listed = tasks.map((task) => taskObject({ task, operator }))
+      return listObject(listed, next)
     },
   }),
   defineRoute({
+    id: 'list_tasks',
+    get: '/accounts/{account}/tasks',
+    summary: 'List tasks of an account, newest first',
+    query: z.strictObject(pageQuery),
+    answer: listOfObjects(taskSchema),
+    async run({ gateway, operator, params: { account }, query: { after, limit } }) {
+      const { tasks, hasMore } = await gateway.tasks.list(account, { after, limit: countOf(limit) })
+      const listed = tasks.map((task) => taskObject({ task, operator }))
+      return listObject(listed, hasMore ? tasks.at(-1)?.id : undefined)
+    },
+  }),
+  defineRoute({
+    id: 'get_task',
+    get: '/accounts/{account}/tasks/{task}',
+    summary: 'Show one task, by the gateway’s id or the vendor’s',
+    answer: taskSchema,
+    async run({ gateway, operator, params: { account, task: id } }) {
+      return taskObject({ task: existing('task', id, await gateway.tasks.get(account, id)), operator })
+    },
+  }),
+  defineRoute({
+    id: 'cancel_task',
+    post: '/accounts/{account}/tasks/{task}/cancel',
+    summary: 'Cancel a batch, a background answer, or a video that its vendor has not begun',
+    scope: 'write',
+    target: 'task',
+    showsContent: true,
+    answer: taskSchema,
+    async run({ gateway, operator, params: { account, task: id } }) {
+      return taskObject({ task: existing('task', id, await gateway.tasks.cancel(account, id)), operator })
+    },
+  }),
+]
+
+/** Routes of messages about tasks, and of the secrets that sign them. */
+export const WEBHOOK_ROUTES: readonly UntaggedRoute<Administration>[] = [
+  defineRoute({
     id: 'list_all_deliveries',
-    method: 'GET',
-    path: '/deliveries',
-    tag: 'tasks',
-    summary: 'Webhook messages of all accounts, newest first, with their newest 50 attempts',
-    scope: 'read',
+    get: '/deliveries',
+    summary: 'List webhook messages of all accounts, newest first, with their newest 50 attempts',
     query: z.strictObject({ account: id.optional(), state: deliveryState.optional(), ...pageQuery }),
     answer: listOfObjects(deliverySchema),
     async run({ gateway, query: { account, state, after: cursor, limit } }) {
@@ -43,110 +73,48 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     },
   }),
   defineRoute({
-    id: 'list_tasks',
-    method: 'GET',
-    path: '/accounts/{account}/tasks',
-    tag: 'tasks',
-    summary: 'An account’s tasks, newest first',
-    scope: 'read',
-    query: z.strictObject(pageQuery),
-    answer: listOfObjects(taskSchema),
-    async run(call) {
-      const { after, limit } = call.query
-      const options = { after, ...(limit === undefined ? {} : { limit: countOf(limit) }) }
-      const page = await call.gateway.tasks.list(paramOf(call, 'account'), options)
-      return listObject(
-        page.tasks.map((task) => taskObject(task, call.operator)),
-        page.hasMore ? page.tasks.at(-1)?.id : undefined,
-      )
-    },
-  }),
-  defineRoute({
-    id: 'get_task',
-    method: 'GET',
-    path: '/accounts/{account}/tasks/{task}',
-    tag: 'tasks',
-    summary: 'One task, by our id or the vendor’s',
-    scope: 'read',
-    answer: taskSchema,
-    async run(call) {
-      const taskId = paramOf(call, 'task')
-      const task = existing('task', taskId, await call.gateway.tasks.get(paramOf(call, 'account'), taskId))
-      return taskObject(task, call.operator)
-    },
-  }),
-  defineRoute({
-    id: 'cancel_task',
-    method: 'POST',
-    path: '/accounts/{account}/tasks/{task}/cancel',
-    tag: 'tasks',
-    summary: 'Cancels a batch, a background answer, or a video that its vendor has not begun',
-    scope: 'write',
-    target: 'task',
-    showsContent: true,
-    answer: taskSchema,
-    async run(call) {
-      const taskId = paramOf(call, 'task')
-      const task = existing('task', taskId, await call.gateway.tasks.cancel(paramOf(call, 'account'), taskId))
-      return taskObject(task, call.operator)
-    },
-  }),
-  defineRoute({
     id: 'list_deliveries',
-    method: 'GET',
-    path: '/accounts/{account}/tasks/{task}/deliveries',
-    tag: 'tasks',
-    summary: 'Webhook messages about a task, oldest first, with their newest 50 attempts',
-    scope: 'read',
+    get: '/accounts/{account}/tasks/{task}/deliveries',
+    summary: 'List webhook messages about a task, oldest first, with their newest 50 attempts',
     answer: listOfObjects(deliverySchema),
-    async run(call) {
-      const deliveries = await call.gateway.webhooks.deliveries(paramOf(call, 'account'), paramOf(call, 'task'))
+    async run({ gateway, params: { account, task } }) {
+      const deliveries = await gateway.webhooks.deliveries(account, task)
       return listObject(deliveries.map(deliveryObject), undefined)
     },
   }),
   defineRoute({
     id: 'resend_delivery',
-    method: 'POST',
-    path: '/accounts/{account}/deliveries/{delivery}/resend',
-    tag: 'tasks',
-    summary: 'Sends a webhook message again, whatever became of it',
+    post: '/accounts/{account}/deliveries/{delivery}/resend',
+    summary: 'Send a webhook message again, whatever its state',
     scope: 'write',
     target: 'delivery',
     answer: z.strictObject({ object: z.literal('delivery.resend'), delivery: id, resent: z.literal(true) }),
-    async run(call) {
-      const delivery = paramOf(call, 'delivery')
-      if (!(await call.gateway.webhooks.resend(paramOf(call, 'account'), delivery)))
-        throw notFound('webhook message', delivery)
+    async run({ gateway, params: { account, delivery } }) {
+      if (!(await gateway.webhooks.resend(account, delivery))) throw notFound('webhook message', delivery)
       return { object: 'delivery.resend' as const, delivery, resent: true as const }
     },
   }),
   defineRoute({
     id: 'read_webhook_secret',
-    method: 'GET',
-    path: '/accounts/{account}/webhook_secret',
-    tag: 'tasks',
-    summary: 'The secret that signs the webhook messages of an account; made now if there is none',
+    get: '/accounts/{account}/webhook_secret',
+    summary: 'Show the secret that signs the webhook messages of an account; creates one if there is none',
     // The scope is `write`, because the secret can sign messages in the gateway's name.
     scope: 'write',
     secret: 'secret',
     answer: z.strictObject({ object: z.literal('webhook.secret'), account: id, secret: z.string() }),
-    async run(call) {
-      if (call.isReadOnly) {
+    async run({ gateway: { accounts, webhooks }, isReadOnly, params: { account } }) {
+      if (isReadOnly) {
         const message = 'Changes are disabled here, and reading a secret creates one if there is none.'
         throw new GatewayError('method_not_allowed', { message })
       }
-      const account = paramOf(call, 'account')
-      existing('account', account, await call.gateway.accounts.get(account))
-      const secret = await call.gateway.webhooks.secret(account)
-      return { object: 'webhook.secret' as const, account, secret }
+      existing('account', account, await accounts.get(account))
+      return { object: 'webhook.secret' as const, account, secret: await webhooks.secret(account) }
     },
   }),
   defineRoute({
     id: 'rotate_webhook_secret',
-    method: 'POST',
-    path: '/accounts/{account}/webhook_secret',
-    tag: 'tasks',
-    summary: 'Gives an account a new secret; older ones still sign during the overlap',
+    post: '/accounts/{account}/webhook_secret',
+    summary: 'Give an account a new webhook secret; older ones still sign during the overlap',
     scope: 'write',
     secret: 'secret',
     body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),
@@ -155,14 +123,15 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
       account: id,
       /** The secret, or null if the request was repeated. */
       secret: z.string().nullable(),
+      /** End of the time in which older secrets still sign. */
+      older_until_ms: timeMs,
     }),
-    async run(call) {
-      const account = paramOf(call, 'account')
-      existing('account', account, await call.gateway.accounts.get(account))
-      const { overlap_ms: overlapMs } = call.body
-      const options = overlapMs === undefined ? {} : { overlapMs }
-      const secret = await call.gateway.webhooks.rotateSecret(account, options)
-      return { object: 'webhook.secret' as const, account, secret }
+    async run({ gateway: { accounts, webhooks }, clock, params: { account }, body }) {
+      existing('account', account, await accounts.get(account))
+      const { overlap_ms: overlapMs = DEFAULT_SECRET_OVERLAP_MS } = body
+      const secret = await webhooks.rotateSecret(account, { overlapMs })
+      const older_until_ms = Math.floor(clock.now() + overlapMs)
+      return { object: 'webhook.secret' as const, account, secret, older_until_ms }
     },
   }),
 ]

@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { noticeStartMs, retirementOf } from '../../catalog/catalog.ts'
-import { formatDollars } from '../../core/money.ts'
+import type { Gateway } from '../../gateway/gateway.ts'
 import { DAY_MS } from '../../usage/usage-store.ts'
-import { type AdminCall, type AdminRoute, defineRoute, existing, paramOf } from '../admin-route.ts'
+import { defineRoute, existing, type UntaggedRoute } from '../admin-route.ts'
 import {
   catalogObject,
   catalogSchema,
@@ -10,6 +10,7 @@ import {
   modelSchema,
   priceObject,
   priceSchema,
+  retiringModelObject,
   retiringModelSchema,
   vendorObject,
   vendorSchema,
@@ -21,15 +22,12 @@ const SPEND_DAYS = 29
 /** Maximum number of called models that are examined, the most expensive first. */
 const MAX_RETIRING = 1_000
 
-/** Routes of vendors with their health, models and prices. */
-export const VENDOR_ROUTES: readonly AdminRoute[] = [
+/** Routes of vendors with their health. */
+export const VENDOR_ROUTES: readonly UntaggedRoute[] = [
   defineRoute({
     id: 'list_vendors',
-    method: 'GET',
-    path: '/vendors',
-    tag: 'vendors',
-    summary: 'Circuits, load and latencies of the vendors and the operator’s keys, as seen from this process',
-    scope: 'read',
+    get: '/vendors',
+    summary: 'List vendors and the operator’s keys with circuits, load and latencies, as seen from this process',
     answer: listOfObjects(vendorSchema).extend({ retries_left: z.number(), catalog: catalogSchema }),
     async run({ gateway }) {
       const { vendors, retriesLeft } = gateway.routes()
@@ -39,79 +37,70 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
   }),
   defineRoute({
     id: 'eject_vendor_key',
-    method: 'POST',
-    path: '/vendor_keys/{credential}/eject',
-    tag: 'vendors',
-    summary: 'Leaves a vendor key of this process alone for a while; one request probes it then',
+    post: '/vendor_keys/{credential}/eject',
+    summary: 'Take a vendor key of this process out of use for a while; one request probes it then',
     scope: 'write',
     /** Default: one hour. */
     body: z.strictObject({ for_ms: z.number().positive().optional() }),
     answer: vendorSchema,
-    async run(call) {
-      const credential = knownCredential(call)
-      call.gateway.vendorKeys.eject(credential, { forMs: call.body.for_ms })
-      return vendorOf(call, credential)
+    async run({ gateway, params: { credential }, body }) {
+      vendorOf(gateway, credential)
+      gateway.vendorKeys.eject(credential, { forMs: body.for_ms })
+      return vendorOf(gateway, credential)
     },
   }),
   defineRoute({
     id: 'restore_vendor_key',
-    method: 'POST',
-    path: '/vendor_keys/{credential}/restore',
-    tag: 'vendors',
-    summary: 'Closes the circuit of a vendor key in this process, for whatever reason it was opened',
+    post: '/vendor_keys/{credential}/restore',
+    summary: 'Close the circuit of a vendor key in this process, whatever opened it',
     scope: 'write',
     answer: vendorSchema,
-    async run(call) {
-      const credential = knownCredential(call)
-      call.gateway.vendorKeys.restore(credential)
-      return vendorOf(call, credential)
+    async run({ gateway, params: { credential } }) {
+      vendorOf(gateway, credential)
+      gateway.vendorKeys.restore(credential)
+      return vendorOf(gateway, credential)
     },
   }),
+]
+
+/** Routes of models and prices. */
+export const MODEL_ROUTES: readonly UntaggedRoute[] = [
   defineRoute({
     id: 'list_models',
-    method: 'GET',
-    path: '/models',
-    tag: 'models',
-    summary: 'Models of the catalog, with the ways to them',
-    scope: 'read',
+    get: '/models',
+    summary: 'List models of the catalog with their routes',
     answer: listOfObjects(modelSchema),
     async run({ gateway }) {
       const listed = new Map(gateway.models().map((model) => [model.id, model]))
       const rows = gateway.catalog.list().flatMap((row) => {
         const model = listed.get(row.id)
-        return model === undefined ? [] : [modelObject(model, row)]
+        return model === undefined ? [] : [modelObject({ listed: model, row })]
       })
       return listObject(rows, undefined)
     },
   }),
   defineRoute({
     id: 'list_retiring_models',
-    method: 'GET',
-    path: '/models/retiring',
-    tag: 'models',
-    summary: 'Models called in the last 30 days that their vendors end within 60 days or have ended, with their spend',
-    scope: 'read',
+    get: '/models/retiring',
+    summary:
+      'List models called in the last 30 days that their vendors end within 60 days or have ended, with their spend',
     answer: listOfObjects(retiringModelSchema),
     async run({ gateway: { catalog, usage }, clock }) {
       const nowMs = clock.now()
       const { rows } = await usage.query({ from: nowMs - SPEND_DAYS * DAY_MS, groupBy: ['model'], top: MAX_RETIRING })
-      const retiring = rows.flatMap(({ model: name = '', requests, chargedNanoDollars }) => {
-        const model = catalog.find(name)
+      const retiring = rows.flatMap((row) => {
+        const model = catalog.find(row.model ?? '')
         const retires = model && retirementOf(model, catalog.source)
-        if (retires === undefined || nowMs < noticeStartMs(retires)) return []
-        const charged = formatDollars(chargedNanoDollars)
-        return [{ object: 'retiring_model' as const, id: name, vendor: model!.vendor, retires, requests, charged }]
+        if (model === undefined || retires === undefined || nowMs < noticeStartMs(retires)) return []
+        return [retiringModelObject({ model, retires, row })]
       })
       return listObject(retiring, undefined)
     },
   }),
   defineRoute({
     id: 'list_prices',
-    method: 'GET',
-    path: '/prices',
-    tag: 'models',
-    summary: 'What models cost by the price list in force; billing is "off" when there is none',
-    scope: 'read',
+    get: '/prices',
+    summary: 'List prices of models; billing is "off" if there are none',
     answer: listOfObjects(priceSchema).extend({ billing: z.enum(['on', 'off']), currency: z.literal('USD') }),
     async run({ gateway }) {
       const prices = gateway.prices()
@@ -121,19 +110,10 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
   }),
 ]
 
-type Call = Pick<AdminCall, 'gateway' | 'params'>
-
-function reportOn({ gateway }: Call, credential: string) {
-  return gateway.routes().vendors.find(({ keys }) => keys.some(({ credentialId }) => credentialId === credential))
-}
-
-/** @throws GatewayError `invalid_request` with status 404. */
-function knownCredential(call: Call): string {
-  const credential = paramOf(call, 'credential')
-  vendorOf(call, credential)
-  return credential
-}
-
-function vendorOf(call: Call, credential: string) {
-  return vendorObject(existing('vendor key', credential, reportOn(call, credential)))
+/** Returns the vendor of a key. @throws GatewayError `invalid_request` with status 404 if there is no such key. */
+function vendorOf(gateway: Gateway, credential: string) {
+  const report = gateway
+    .routes()
+    .vendors.find(({ keys }) => keys.some(({ credentialId }) => credentialId === credential))
+  return vendorObject(existing('vendor key', credential, report))
 }

@@ -1,25 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import type * as z from 'zod'
 import type { OperatorScope } from '../../admin/admin-route.ts'
-import type {
-  accountSchema,
-  auditEntrySchema,
-  entrySchema,
-  holdSchema,
-  keySchema,
-  madeKeySchema,
-  spendingSchema,
-  statementSchema,
-} from '../../admin/objects/accounts.ts'
-import type {
-  catalogSchema,
-  modelSchema,
-  priceSchema,
-  retiringModelSchema,
-  vendorSchema,
-} from '../../admin/objects/catalog.ts'
-import type { deliverySchema, taskSchema } from '../../admin/objects/task.ts'
-import type { requestDetailSchema, requestSchema, usageRowSchema } from '../../admin/objects/usage.ts'
+import type { CatalogObject, VendorObject as Vendor } from '../../admin/objects/catalog.ts'
+import type { UsageRowObject as UsageRow } from '../../admin/objects/usage.ts'
 
 /** Error answer of the admin API, or a failed connection. */
 export class ApiError extends Error {
@@ -109,23 +91,25 @@ export function changesOf(given: Readonly<Record<string, unknown>>, shown: Reado
 }
 
 /** Answers of the admin API, inferred from its schemas. */
-export type Account = z.infer<typeof accountSchema>
-export type AuditEntry = z.infer<typeof auditEntrySchema>
-export type Delivery = z.infer<typeof deliverySchema>
-export type Entry = z.infer<typeof entrySchema>
-export type Hold = z.infer<typeof holdSchema>
-export type Key = z.infer<typeof keySchema>
-export type MadeKey = z.infer<typeof madeKeySchema>
-export type Model = z.infer<typeof modelSchema>
-export type Price = z.infer<typeof priceSchema>
-export type RetiringModel = z.infer<typeof retiringModelSchema>
-export type RequestDetail = z.infer<typeof requestDetailSchema>
-export type RequestRow = z.infer<typeof requestSchema>
-export type Spending = z.infer<typeof spendingSchema>
-export type Statement = z.infer<typeof statementSchema>
-export type Task = z.infer<typeof taskSchema>
-export type UsageRow = z.infer<typeof usageRowSchema>
-export type Vendor = z.infer<typeof vendorSchema>
+export type {
+  AccountObject as Account,
+  AuditEntryObject as AuditEntry,
+  EntryObject as Entry,
+  HoldObject as Hold,
+  KeyObject as Key,
+  NewKeyObject as MadeKey,
+  SpendingObject as Spending,
+  StatementObject as Statement,
+} from '../../admin/objects/accounts.ts'
+export type {
+  ModelObject as Model,
+  PriceObject as Price,
+  RetiringModelObject as RetiringModel,
+} from '../../admin/objects/catalog.ts'
+export type { DeliveryObject as Delivery, TaskObject as Task } from '../../admin/objects/task.ts'
+export type { RequestDetailObject as RequestDetail, RequestObject as RequestRow } from '../../admin/objects/usage.ts'
+export type { MoneyChangeObject as MoneyChange } from '../../admin/routes/account-routes.ts'
+export type { UsageRow, Vendor }
 
 /** Page of objects. */
 export interface List<Item> {
@@ -135,14 +119,7 @@ export interface List<Item> {
 }
 
 export interface VendorList extends List<Vendor> {
-  readonly catalog: z.infer<typeof catalogSchema>
-}
-
-/** Account after a change of its money. */
-export interface MoneyChange {
-  /** Amount that was added or removed, or null if a change with this id was made before. */
-  readonly amount: string | null
-  readonly balance: string
+  readonly catalog: CatalogObject
 }
 
 export interface Usage {

@@ -4,6 +4,7 @@ import { nodeHandler } from '../../../src/adapters/node.ts'
 import { type AdminHandlerOptions, adminHandler } from '../../../src/admin/admin-handler.ts'
 import { ADMIN_ROUTES } from '../../../src/admin/routes/admin-routes.ts'
 import type { OperatorAction } from '../../../src/core/events.ts'
+import { jsonSchemaOf } from '../../../src/endpoints/schema.ts'
 import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
@@ -85,7 +86,7 @@ function expectDocumented(method: string, path: string, body: unknown): void {
     const fits = parts.every((part, index) => part.startsWith('{') || part === steps[index])
     return own === method && parts.length === steps.length && fits
   })
-  const schema = route?.schemas().answer
+  const schema = route?.answer && jsonSchemaOf(route.answer, 'output')
   if (schema === undefined) throw new Error(`no schema for the answer of ${method} ${path}`)
   const outcome = z.fromJSONSchema(schema as never).safeParse(body)
   expect(outcome.error?.issues, `${method} ${path}`).toBeUndefined()
