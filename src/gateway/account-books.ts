@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, membersOf } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars, parseDollars, parseSignedDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -21,11 +21,7 @@ export interface AdjustOptions {
   readonly adjustmentId?: string | undefined
 }
 
-const ADJUST_OPTIONS = {
-  amount: true,
-  reason: true,
-  adjustmentId: true,
-} satisfies MemberNames<AdjustOptions>
+const ADJUST_OPTIONS = membersOf<AdjustOptions>()('amount reason adjustmentId')
 
 /** Refund of a charge. */
 export interface RefundOptions {
@@ -37,11 +33,7 @@ export interface RefundOptions {
   readonly refundId?: string | undefined
 }
 
-const REFUND_OPTIONS = {
-  amount: true,
-  reason: true,
-  refundId: true,
-} satisfies MemberNames<RefundOptions>
+const REFUND_OPTIONS = membersOf<RefundOptions>()('amount reason refundId')
 
 /** Refund that was made. */
 export interface MadeRefund {
@@ -60,10 +52,7 @@ export interface JournalRange {
   readonly untilMs?: number | undefined
 }
 
-const JOURNAL_RANGE_MEMBERS = {
-  fromMs: true,
-  untilMs: true,
-} satisfies MemberNames<JournalRange>
+const JOURNAL_RANGE_MEMBERS = membersOf<JournalRange>()('fromMs untilMs')
 
 /** Selects a page of an account's journal. */
 export interface JournalPageOptions extends JournalRange {
@@ -75,13 +64,7 @@ export interface JournalPageOptions extends JournalRange {
   readonly limit?: number | undefined
 }
 
-const JOURNAL_PAGE_OPTIONS = {
-  order: true,
-  cursor: true,
-  limit: true,
-  fromMs: true,
-  untilMs: true,
-} satisfies MemberNames<JournalPageOptions>
+const JOURNAL_PAGE_OPTIONS = membersOf<JournalPageOptions>()('order cursor limit fromMs untilMs')
 
 /** Lines of a journal. */
 export interface JournalPage {

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, membersOf } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { LedgerEntry } from '../stores/journal.ts'
@@ -30,11 +30,7 @@ export interface AccountsPageOptions {
   readonly limit?: number | undefined
 }
 
-const ACCOUNTS_PAGE_OPTIONS = {
-  search: true,
-  cursor: true,
-  limit: true,
-} satisfies MemberNames<AccountsPageOptions>
+const ACCOUNTS_PAGE_OPTIONS = membersOf<AccountsPageOptions>()('search cursor limit')
 
 /** Page of accounts. */
 export interface AccountsPage {
@@ -93,13 +89,8 @@ export interface Accounts extends AccountBooks {
 /** Members that `update` can change. */
 export type AccountUpdate = Omit<AccountChange, 'frozen'>
 
-const { id: _, ...CHANGEABLE_MEMBERS } = NEW_ACCOUNT_MEMBERS
-const ACCOUNT_UPDATE_MEMBERS = CHANGEABLE_MEMBERS satisfies MemberNames<AccountUpdate>
-const CREDIT_OPTIONS = {
-  creditId: true,
-  description: true,
-  expiresAtMs: true,
-} satisfies MemberNames<NonNullable<Parameters<Accounts['credit']>[2]>>
+const { id: _, ...ACCOUNT_UPDATE_MEMBERS } = NEW_ACCOUNT_MEMBERS
+const CREDIT_OPTIONS = { creditId: true, description: true, expiresAtMs: true } as const
 const FREEZE_OPTIONS = { reason: true } as const
 const LEDGER_OPTIONS = { limit: true } as const
 
@@ -287,14 +278,9 @@ export interface StoredBound {
 /** Limits of one account's stored objects. An omitted kind or limit has its default. */
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
-const KIND_MEMBERS = {
-  idempotencyKeys: true,
-  responses: true,
-  conversations: true,
-  files: true,
-  tasks: true,
-  webhookSecrets: true,
-} satisfies MemberNames<AccountStorageOptions>
+const KIND_MEMBERS = membersOf<AccountStorageOptions>()(
+  'idempotencyKeys responses conversations files tasks webhookSecrets',
+)
 const BOUND_MEMBERS = { count: true, byteLength: true } as const
 
 /**

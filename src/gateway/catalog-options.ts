@@ -1,4 +1,4 @@
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, membersOf } from '../core/known-members.ts'
 import { type BatchSettings, type LimitSet, withDefaults } from '../pipeline/pipeline-context.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -18,7 +18,7 @@ export interface CatalogOptions {
   readonly proxy?: string | undefined
 }
 
-const CATALOG_OPTIONS = { from: true, refreshMs: true, proxy: true } satisfies MemberNames<CatalogOptions>
+const CATALOG_OPTIONS = membersOf<CatalogOptions>()('from refreshMs proxy')
 
 /** Catalog in force. */
 export interface CatalogState {
@@ -73,9 +73,9 @@ export interface Plan {
   readonly limits?: LimitOptions | undefined
 }
 
-const SCOPES = { perKey: true, perAccount: true, perEndUser: true } satisfies MemberNames<LimitScopes>
-const LIMIT_OPTIONS = { ...SCOPES, ...RATE_LIMITS_MEMBERS } satisfies MemberNames<LimitOptions>
-const PLAN_MEMBERS = { limits: true } satisfies MemberNames<Plan>
+const SCOPES = membersOf<LimitScopes>()('perKey perAccount perEndUser')
+const LIMIT_OPTIONS = { ...SCOPES, ...RATE_LIMITS_MEMBERS }
+const PLAN_MEMBERS = membersOf<Plan>()('limits')
 
 /**
  * Checks limits and fills in omitted ones.
@@ -162,15 +162,9 @@ export interface BatchOptions {
   readonly native?: boolean | undefined
 }
 
-const BATCH_OPTIONS = {
-  blobs: true,
-  maxFileBytes: true,
-  retentionDays: true,
-  maxRequests: true,
-  maxOpenBatches: true,
-  requestsAtOnce: true,
-  native: true,
-} satisfies MemberNames<BatchOptions>
+const BATCH_OPTIONS = membersOf<BatchOptions>()(
+  'blobs maxFileBytes retentionDays maxRequests maxOpenBatches requestsAtOnce native',
+)
 
 const DAY_MS = 24 * 60 * 60_000
 

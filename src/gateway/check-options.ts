@@ -1,5 +1,5 @@
 import { checkModelRows, checkWholeRows } from '../catalog/check-model-rows.ts'
-import { checkGivenMembers, checkMembers, type MemberNames, unknownMember } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, membersOf, unknownMember } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
 import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
@@ -105,8 +105,8 @@ export function checkOptions(options: GatewayOptions): void {
 }
 
 const OWNER = 'createGateway'
-const USAGE_MEMBERS = { retention: true } satisfies MemberNames<Exclude<GatewayOptions['usage'], 'off' | undefined>>
-const BILLING_MEMBERS = { mode: true } satisfies MemberNames<Extract<BillingOption, object>>
+const USAGE_MEMBERS = membersOf<Exclude<GatewayOptions['usage'], 'off' | undefined>>()('retention')
+const BILLING_MEMBERS = membersOf<Extract<BillingOption, object>>()('mode')
 
 /** Rejects unknown members at any level: such an option would have no effect. */
 function checkNames(options: GatewayOptions): void {
@@ -170,7 +170,7 @@ function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: Gat
   )
 }
 
-const FALLBACK_MEMBERS = { statuses: true } satisfies MemberNames<Extract<FallbackPolicy, object>>
+const FALLBACK_MEMBERS = membersOf<Extract<FallbackPolicy, object>>()('statuses')
 
 /**
  * Checks the routing options.
@@ -254,11 +254,12 @@ const FLAGS = [
   'allowPrivateUrls',
 ] as const satisfies readonly (keyof GatewayOptions)[]
 
-const OBSERVER_METHODS = Object.keys({
-  ...{ attached: true, detached: true, toolCallStarted: true, toolCallEnded: true },
-  ...{ requestStarted: true, requestEnded: true, attemptStarted: true, attemptEnded: true },
-  ...{ runSend: true, attemptHeaders: true, store: true, event: true },
-} satisfies MemberNames<Observer>)
+const OBSERVER_METHODS = Object.keys(
+  membersOf<Observer>()(
+    'attached detached toolCallStarted toolCallEnded requestStarted requestEnded attemptStarted attemptEnded',
+    'runSend attemptHeaders store event',
+  ),
+)
 
 /** Likely intended value if a part has the wrong type. */
 const EXAMPLES: { readonly [Part in keyof typeof METHODS]?: string } = {

@@ -6,7 +6,7 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { ClientAddress } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
-import type { MemberNames } from '../core/known-members.ts'
+import { membersOf } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -42,13 +42,7 @@ export interface FixedKey {
   readonly namesEndUsers?: boolean | undefined
 }
 
-export const FIXED_KEY_MEMBERS = {
-  key: true,
-  account: true,
-  tier: true,
-  limits: true,
-  namesEndUsers: true,
-} satisfies MemberNames<FixedKey>
+export const FIXED_KEY_MEMBERS = membersOf<FixedKey>()('key account tier limits namesEndUsers')
 
 /** Options of stored answers, which callers can continue by their id. */
 export interface ResponsesOptions {
@@ -66,11 +60,7 @@ export interface ResponsesOptions {
   readonly stateSecret?: string | undefined
 }
 
-export const RESPONSES_OPTIONS = {
-  store: true,
-  retentionDays: true,
-  stateSecret: true,
-} satisfies MemberNames<ResponsesOptions>
+export const RESPONSES_OPTIONS = membersOf<ResponsesOptions>()('store retentionDays stateSecret')
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
@@ -246,57 +236,14 @@ export interface GatewayOptions {
   readonly ids?: Ids | undefined
 }
 
-export const GATEWAY_OPTIONS = {
-  vendors: true,
-  endpoints: true,
-  models: true,
-  catalog: true,
-  prices: true,
-  showPrices: true,
-  billing: true,
-  unknownModels: true,
-  unpricedFeatures: true,
-  store: true,
-  usage: true,
-  keys: true,
-  authenticate: true,
-  limits: true,
-  plans: true,
-  rateLimiter: true,
-  concurrencyLimiter: true,
-  timeouts: true,
-  routing: true,
-  operatorKey: true,
-  clientAddress: true,
-  bodyLimitBytes: true,
-  fetchedBytesPerAccount: true,
-  holdTtlMs: true,
-  disconnect: true,
-  drainMs: true,
-  defaultMaxOutputTokens: true,
-  showBalanceInErrors: true,
-  unknownInputTokens: true,
-  spendingThresholds: true,
-  estimateTokens: true,
-  responses: true,
-  cache: true,
-  batches: true,
-  accountStorage: true,
-  overload: true,
-  webhookSecret: true,
-  taskDeadlineMs: true,
-  taskPollIntervalMs: true,
-  taskRetentionDays: true,
-  allowPrivateUrls: true,
-  promptCaching: true,
-  hooks: true,
-  onEvent: true,
-  observe: true,
-  logger: true,
-  transport: true,
-  clock: true,
-  ids: true,
-} satisfies MemberNames<GatewayOptions>
+export const GATEWAY_OPTIONS = membersOf<GatewayOptions>()(
+  'vendors endpoints models catalog prices showPrices billing unknownModels unpricedFeatures store usage keys',
+  'authenticate limits plans rateLimiter concurrencyLimiter timeouts routing operatorKey clientAddress',
+  'bodyLimitBytes fetchedBytesPerAccount holdTtlMs disconnect drainMs defaultMaxOutputTokens showBalanceInErrors',
+  'unknownInputTokens spendingThresholds estimateTokens responses cache batches accountStorage overload',
+  'webhookSecret taskDeadlineMs taskPollIntervalMs taskRetentionDays allowPrivateUrls promptCaching hooks onEvent',
+  'observe logger transport clock ids',
+)
 
 export const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
 export const DEFAULT_DRAIN_MS = 30_000

@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { membersOf } from '../core/known-members.ts'
 
 /**
  * Strategy that chooses among healthy candidates of equal priority. `weighted`: by weight. `latency`: the faster one of two that
@@ -30,11 +30,7 @@ export interface RoutingOptions {
   readonly retryAfterTimeout?: boolean
 }
 
-export const ROUTING_OPTIONS = {
-  strategy: true,
-  fallback: true,
-  retryAfterTimeout: true,
-} satisfies MemberNames<RoutingOptions>
+export const ROUTING_OPTIONS = membersOf<RoutingOptions>()('strategy fallback retryAfterTimeout')
 
 /** Routing settings of a host for requests in its own process. Not available to callers over HTTP. */
 export interface RouteOverride {
@@ -46,8 +42,4 @@ export interface RouteOverride {
   readonly fallback?: FallbackPolicy
 }
 
-export const ROUTE_OVERRIDE_MEMBERS = {
-  vendor: true,
-  strategy: true,
-  fallback: true,
-} satisfies MemberNames<RouteOverride>
+export const ROUTE_OVERRIDE_MEMBERS = membersOf<RouteOverride>()('vendor strategy fallback')

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, membersOf } from '../../core/known-members.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { presets } from '../../vendors/presets/presets.ts'
 import {
@@ -234,15 +234,9 @@ export interface SandboxOptions {
   readonly batchRunningMs?: number
 }
 
-const SANDBOX_OPTIONS = {
-  clock: true,
-  eventDelayMs: true,
-  maxRequests: true,
-  videoPendingMs: true,
-  videoRunningMs: true,
-  batchPendingMs: true,
-  batchRunningMs: true,
-} satisfies MemberNames<SandboxOptions>
+const SANDBOX_OPTIONS = membersOf<SandboxOptions>()(
+  'clock eventDelayMs maxRequests videoPendingMs videoRunningMs batchPendingMs batchRunningMs',
+)
 
 /** Stand-ins for all vendors, in one process and without a network. */
 export interface Sandbox {

@@ -1,7 +1,7 @@
 import type { CatalogModel, ModelDefinition } from '../../catalog/model.ts'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { checkEnumerated, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, membersOf } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import { firstHeader } from '../../wire/headers.ts'
@@ -16,12 +16,11 @@ import { bearerHeaders, checkVendorOptions, keyPool } from '../shared/vendor-opt
 import {
   type ApiKeys,
   type ChatOperation,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
   type EmbeddingsOperation,
-  type UnlistedModelOptions,
+  type NamedVendorOptions,
   type Vendor,
   type VendorCall,
+  type VendorOptions,
   vendorConnection,
   type WireAnswer,
 } from '../vendor.ts'
@@ -29,34 +28,18 @@ import { converseBroken, converseDecoder, converseFromWire } from './converse-an
 import { converseAbilities, converseToWire, SURCHARGES_LEFT_OUT } from './converse-request.ts'
 
 /** Options of {@link amazonBedrock}. */
-export interface AmazonBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several regions or accounts. Default `amazon-bedrock`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Amazon Bedrock`. */
-  readonly displayName?: string | undefined
+export interface AmazonBedrockOptions extends AwsLocation, NamedVendorOptions {
   /** API keys of Bedrock, or a provider of `signalbox/credentials`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** Region, such as `eu-central-1`. */
-  readonly region?: string | undefined
-  /** Address in place of `region`, such as that of a private endpoint. */
-  readonly endpoint?: string | undefined
   /** Service. `bedrock-mantle` supports only OpenAI's dialect. Default `bedrock-runtime`. */
   readonly service?: 'bedrock-runtime' | 'bedrock-mantle' | undefined
   /** Models served under other ids. `upstream` is the id of a model or inference profile, or an ARN. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const AMAZON_BEDROCK_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  region: true,
-  endpoint: true,
-  service: true,
-  models: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AmazonBedrockOptions>
+const AMAZON_BEDROCK_OPTIONS = membersOf<Omit<AmazonBedrockOptions, keyof VendorOptions>>()(
+  'id displayName region endpoint service models',
+)
 
 /** Path below the address of each service. */
 const OPENAI_PATHS = { 'bedrock-runtime': '/openai/v1', 'bedrock-mantle': '/v1' } as const

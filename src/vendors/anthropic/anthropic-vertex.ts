@@ -1,6 +1,6 @@
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { membersOf } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import type { PriceMembers } from '../../endpoints/price-members.ts'
@@ -20,14 +20,13 @@ import { chatFromWire } from '../shared/messages-answer.ts'
 import { checkVendorOptions, type KeyHeaders, keyHeaders, keyPool } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
   type MediaRules,
   type MessagesOperation,
-  type UnlistedModelOptions,
+  type NamedVendorOptions,
   type Vendor,
   type VendorCall,
   type VendorFailure,
+  type VendorOptions,
   vendorConnection,
   type WireAnswer,
   type WireRequest,
@@ -47,26 +46,14 @@ import {
 export interface AnthropicVertexOptions
   extends Required<Pick<GoogleCloudOptions, 'project' | 'location'>>,
     Pick<GoogleCloudOptions, 'baseURL'>,
-    UnlistedModelOptions,
-    ConnectionOptions {
-  /** Id of the vendor, for several projects or locations. Default `anthropic-vertex`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Claude on Vertex AI`. */
-  readonly displayName?: string | undefined
+    NamedVendorOptions {
   /** A provider of tokens, such as `googleDefaultCredentials()`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
 }
 
-const ANTHROPIC_VERTEX_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  project: true,
-  location: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicVertexOptions>
+const ANTHROPIC_VERTEX_OPTIONS = membersOf<Omit<AnthropicVertexOptions, keyof VendorOptions>>()(
+  'id displayName project location baseURL',
+)
 
 /** Fields of a Messages request that the cloud accepts (Anthropic, "Claude on Vertex AI"; recorded rejections). */
 const FIELDS: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { checkEnumerated, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, membersOf } from '../../core/known-members.ts'
 import { type AwsLocation, awsAddress, awsFailure, baseModelId, listedModelIds } from '../shared/aws.ts'
 import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
@@ -10,18 +10,18 @@ import {
   type ResourceAddress,
   resourceAddress,
   type VendorAddress,
+  type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
+  type NamedVendorOptions,
   type NativeBatches,
   type NativeCall,
   type NativeReport,
   type NativeResult,
-  type UnlistedModelOptions,
   type Vendor,
+  type VendorOptions,
   vendorConnection,
   type WireAnswer,
 } from '../vendor.ts'
@@ -40,37 +40,17 @@ import { messagesOperation } from './messages-operation.ts'
 export { type AnthropicVertexOptions, anthropicVertex } from './anthropic-vertex.ts'
 
 /** Options of {@link anthropic}. */
-export interface AnthropicOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. If omitted, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface AnthropicOptions extends VendorOptions, VendorObjectOptions {
   /** Origin of the API, with an optional path prefix. A trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
   readonly baseURL?: string | undefined
   /** Value of the `anthropic-version` header if the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
-  /**
-   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
-   * gateway share them, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
 }
 
-const ANTHROPIC_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  version: true,
-  allowVendorObjects: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicOptions>
+const ANTHROPIC_OPTIONS = membersOf<Omit<AnthropicOptions, keyof VendorOptions>>()('baseURL version allowVendorObjects')
 
 /** Options of {@link anthropicFoundry}. */
-export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several resources. Default `anthropic-foundry`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Claude in Foundry`. */
-  readonly displayName?: string | undefined
-  /** One or several API keys. If omitted, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface AnthropicFoundryOptions extends ResourceAddress, NamedVendorOptions {
   /** Name of the resource: `my-resource` of `https://my-resource.services.ai.azure.com`. */
   readonly resource?: string | undefined
   /** Address in place of `resource`, with or without `/anthropic/v1/messages`. */
@@ -79,46 +59,23 @@ export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelO
   readonly version?: string | undefined
 }
 
-const ANTHROPIC_FOUNDRY_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  resource: true,
-  endpoint: true,
-  version: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicFoundryOptions>
+const ANTHROPIC_FOUNDRY_OPTIONS = membersOf<Omit<AnthropicFoundryOptions, keyof VendorOptions>>()(
+  'id displayName resource endpoint version',
+)
 
 /** Options of {@link anthropicBedrock}. */
-export interface AnthropicBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several regions. Default `anthropic-bedrock`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Claude in Amazon Bedrock`. */
-  readonly displayName?: string | undefined
+export interface AnthropicBedrockOptions extends AwsLocation, NamedVendorOptions {
   /** API keys of Bedrock, or a provider of `signalbox/credentials`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** Region, such as `eu-central-1`. */
-  readonly region?: string | undefined
-  /** Address in place of `region`, such as that of a private endpoint. */
-  readonly endpoint?: string | undefined
   /** Service. Default `bedrock-runtime`. */
   readonly service?: 'bedrock-runtime' | 'bedrock-mantle' | undefined
   /** Value of the `anthropic-version` header if the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
 }
 
-const ANTHROPIC_BEDROCK_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  region: true,
-  endpoint: true,
-  service: true,
-  version: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicBedrockOptions>
+const ANTHROPIC_BEDROCK_OPTIONS = membersOf<Omit<AnthropicBedrockOptions, keyof VendorOptions>>()(
+  'id displayName region endpoint service version',
+)
 
 /**
  * Creates the vendor Anthropic. Its Messages API is passed through for Messages callers and translated for chat.

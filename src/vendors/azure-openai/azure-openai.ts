@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { membersOf } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { unsupportedParameter } from '../shared/invalid-response.ts'
@@ -31,26 +31,19 @@ import {
   keyPool,
   type ResourceAddress,
   resourceAddress,
+  type SafetyIdentifierOptions,
   safetyIdentifiers,
+  type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-} from '../vendor.ts'
+import { type NamedVendorOptions, type Vendor, type VendorOptions, vendorConnection } from '../vendor.ts'
 
 /** Options of {@link azureOpenai}. */
-export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several resources or regions. Default `azure-openai`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Azure OpenAI`. */
-  readonly displayName?: string | undefined
-  /** One or several API keys. If omitted, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface AzureOpenAIOptions
+  extends ResourceAddress,
+    NamedVendorOptions,
+    VendorObjectOptions,
+    SafetyIdentifierOptions {
   /** Name of the resource: `my-resource` of `https://my-resource.openai.azure.com`. */
   readonly resource?: string | undefined
   /** Any address of the resource, in place of `resource`, as shown by the portal or an SDK. */
@@ -69,36 +62,14 @@ export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOption
    * `2025-03-01-preview` on. If false, such requests are translated into chat completions.
    */
   readonly responses?: boolean | undefined
-  /**
-   * Whether callers may name stored objects: files, vector stores, containers and prompts in Responses, files and `data_sources` in
-   * chats. Default false: all accounts share the resource, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
   /** Models that the vendor serves. `upstream` is the name of the deployment. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const AZURE_OPENAI_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  resource: true,
-  endpoint: true,
-  apiVersion: true,
-  deployments: true,
-  tokenLimitFields: true,
-  responses: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  models: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AzureOpenAIOptions>
+const AZURE_OPENAI_OPTIONS = membersOf<Omit<AzureOpenAIOptions, keyof VendorOptions>>()(
+  'id displayName resource endpoint apiVersion deployments tokenLimitFields responses allowVendorObjects',
+  'safetyIdentifierKey models',
+)
 
 const apiKeyHeaders = keyHeaders('api-key')
 

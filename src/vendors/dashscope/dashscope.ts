@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { membersOf } from '../../core/known-members.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import {
@@ -37,17 +37,14 @@ import {
 } from '../shared/vendor-options.ts'
 import {
   type AnswerBody,
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
   type ImageOperation,
   type MediaRules,
   type RerankInput,
   type RerankLimits,
   type RerankOperation,
-  type UnlistedModelOptions,
   type Vendor,
   type VendorCall,
+  type VendorOptions,
   vendorConnection,
 } from '../vendor.ts'
 import { DASHSCOPE_TRANSCRIPTION_MODELS, speechOperation, transcriptionOperation } from './audio.ts'
@@ -69,22 +66,14 @@ const REGION_ORIGINS = {
 export type DashScopeRegion = keyof typeof REGION_ORIGINS
 
 /** Options of {@link dashscope}. */
-export interface DashScopeOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: ApiKeys
+export interface DashScopeOptions extends VendorOptions {
   /** Region. Default `intl`. Ignored if `baseURL` is given. */
   readonly region?: DashScopeRegion | undefined
   /** Origin of a workspace host or proxy, with or without a path prefix and `/compatible-mode/v1` or `/api/v1`. */
   readonly baseURL?: string | undefined
 }
 
-const DASHSCOPE_OPTIONS = {
-  apiKey: true,
-  region: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<DashScopeOptions>
+const DASHSCOPE_OPTIONS = membersOf<Omit<DashScopeOptions, keyof VendorOptions>>()('region baseURL')
 
 /**
  * Creates the vendor DashScope (Alibaba Cloud Model Studio): chat, embeddings, reranking and transcription through its

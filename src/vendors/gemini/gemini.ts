@@ -1,20 +1,17 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { membersOf } from '../../core/known-members.ts'
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../shared/google.ts'
 import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
 import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
   type ImageOperation,
   type NativeBatches,
   type NativeCall,
   type NativeReport,
   type NativeResult,
-  type UnlistedModelOptions,
   type Vendor,
+  type VendorOptions,
   vendorConnection,
   type WireAnswer,
 } from '../vendor.ts'
@@ -28,9 +25,7 @@ import { transcriptions } from './transcriptions.ts'
 export { type VertexOptions, vertex } from './vertex.ts'
 
 /** Options of {@link gemini}. */
-export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys, used in turn. If omitted or empty, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface GeminiOptions extends VendorOptions {
   /** Origin of the API, with an optional path prefix. Default `https://generativelanguage.googleapis.com`. */
   readonly baseURL?: string | undefined
   /** API version in paths. Default `v1beta`, which has every model. */
@@ -42,14 +37,7 @@ export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly images?: 'interactions' | 'generateContent' | undefined
 }
 
-const GEMINI_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  apiVersion: true,
-  images: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<GeminiOptions>
+const GEMINI_OPTIONS = membersOf<Omit<GeminiOptions, keyof VendorOptions>>()('baseURL apiVersion images')
 
 /**
  * Creates the vendor Google Gemini with its native API: chat and transcription through `generateContent`, embeddings through

@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { membersOf } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
@@ -19,12 +19,11 @@ import { checkVendorOptions, keyHeaders, keyPool } from '../shared/vendor-option
 import {
   type ApiKeys,
   type ChatOperation,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
   type EmbeddingsOperation,
-  type UnlistedModelOptions,
+  type NamedVendorOptions,
   type Vendor,
   type VendorCall,
+  type VendorOptions,
   vendorConnection,
   type WireAnswer,
   type WireRequest,
@@ -36,11 +35,7 @@ import { transcriptions } from './transcriptions.ts'
 import { usageFrom } from './usage-from.ts'
 
 /** Options of {@link vertex}. */
-export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several projects or locations. Default `vertex`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Vertex AI`. */
-  readonly displayName?: string | undefined
+export interface VertexOptions extends GoogleCloudOptions, NamedVendorOptions {
   /**
    * A provider of tokens, such as `googleDefaultCredentials()` of `signalbox/credentials`, or API keys of Google Cloud. A key
    * without `project` and `location` uses express mode. If omitted, the vendor is not configured.
@@ -57,19 +52,9 @@ export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions,
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const VERTEX_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  apiVersion: true,
-  allowCloudStorage: true,
-  models: true,
-  project: true,
-  location: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<VertexOptions>
+const VERTEX_OPTIONS = membersOf<Omit<VertexOptions, keyof VendorOptions>>()(
+  'id displayName apiVersion allowCloudStorage models project location baseURL',
+)
 
 /**
  * Creates the vendor Vertex AI: chat, embeddings, images and transcription with Gemini in the cloud's variant of its API, and chat

@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, membersOf } from '../../core/known-members.ts'
 import { chatByResponses, translatedChat } from '../shared/chat-by-responses.ts'
 import { OPENAI_PRICE_MEMBERS } from '../shared/openai-abilities.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
@@ -24,14 +24,20 @@ import {
 } from '../shared/preset.ts'
 import { ownsEncryptedReasoning, reasoningTags } from '../shared/reasoning.ts'
 import { compatibleRerank } from '../shared/rerank.ts'
-import { checkVendorOptions, keyPool, safetyIdentifiers, vendorAddress } from '../shared/vendor-options.ts'
+import {
+  checkVendorOptions,
+  keyPool,
+  type SafetyIdentifierOptions,
+  safetyIdentifiers,
+  type VendorObjectOptions,
+  vendorAddress,
+} from '../shared/vendor-options.ts'
 import {
   type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type UnlistedModelOptions,
+  type NamedVendorOptions,
   type Vendor,
   type VendorFailure,
+  type VendorOptions,
   vendorConnection,
 } from '../vendor.ts'
 import {
@@ -44,7 +50,7 @@ import {
 } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
-export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
+export interface OpenAICompatibleOptions extends VendorOptions, VendorObjectOptions, SafetyIdentifierOptions {
   /** Id of the vendor: lower-case letters, digits and dashes. */
   readonly id: string
   /** Display name. Default: the id. */
@@ -69,42 +75,15 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   readonly responses?: boolean | undefined
   /** Whether the server may fetch addresses of a request. Default true: private addresses are rejected. */
   readonly fetchesUrls?: boolean | undefined
-  /**
-   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
-   * gateway share them, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
 }
 
-const OPENAI_COMPATIBLE_OPTIONS = {
-  id: true,
-  displayName: true,
-  baseURL: true,
-  apiKey: true,
-  models: true,
-  maxEmbeddingInputs: true,
-  replaysExtensions: true,
-  responses: true,
-  fetchesUrls: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<OpenAICompatibleOptions>
+const OPENAI_COMPATIBLE_OPTIONS = membersOf<Omit<OpenAICompatibleOptions, keyof VendorOptions>>()(
+  'id displayName baseURL models maxEmbeddingInputs replaysExtensions responses fetchesUrls allowVendorObjects',
+  'safetyIdentifierKey',
+)
 
 /** Options of {@link openaiCompatible} with a preset. Each replaces the value of the preset. */
-export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. Without one, a vendor that needs a key is not configured. */
-  readonly apiKey?: ApiKeys
-  /** Id of the vendor, for several accounts or servers of one preset. Defaults to the preset's id. */
-  readonly id?: string | undefined
-  /** Display name. Defaults to that of the preset. */
-  readonly displayName?: string | undefined
+export interface PresetOptions extends NamedVendorOptions, VendorObjectOptions, SafetyIdentifierOptions {
   /** Base URL with the version. Defaults to that of the preset. */
   readonly baseURL?: string | undefined
   /** Account at the vendor, if its base URL names one. */
@@ -117,33 +96,12 @@ export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly responses?: boolean | undefined
   /** Whether the server may fetch addresses of a request. Default true: private addresses are rejected. */
   readonly fetchesUrls?: boolean | undefined
-  /**
-   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
-   * gateway share them, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
 }
 
-const PRESET_OPTIONS = {
-  apiKey: true,
-  id: true,
-  displayName: true,
-  baseURL: true,
-  account: true,
-  models: true,
-  maxEmbeddingInputs: true,
-  responses: true,
-  fetchesUrls: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<PresetOptions>
+const PRESET_OPTIONS = membersOf<Omit<PresetOptions, keyof VendorOptions>>()(
+  'id displayName baseURL account models maxEmbeddingInputs responses fetchesUrls allowVendorObjects',
+  'safetyIdentifierKey',
+)
 
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
@@ -427,30 +385,16 @@ const KINDS: readonly unknown[] = [
   'invalid_response',
 ] satisfies VendorFailure['kind'][]
 const CONCERNS: readonly unknown[] = ['key', 'model']
-const EMBEDDINGS_MEMBERS = {
-  maxInputs: true,
-  takesTokens: true,
-  givesBase64: true,
-  path: true,
-  fields: true,
-  givesSignedBytes: true,
-} satisfies MemberNames<NonNullable<Preset['embeddings']>>
-const MODERATIONS_MEMBERS = { takesParts: true } satisfies MemberNames<NonNullable<Preset['moderations']>>
-const COMPLETIONS_MEMBERS = {
-  path: true,
-  models: true,
-  maxTokens: true,
-  takesLists: true,
-  answersAsChat: true,
-  fields: true,
-} satisfies MemberNames<NonNullable<Preset['completions']>>
-const RERANK_MEMBERS = {
-  maxDocuments: true,
-  maxTokens: true,
-  maxTextTokens: true,
-  maxPictures: true,
-  isPointwise: true,
-} satisfies MemberNames<NonNullable<Preset['rerank']>>
+const EMBEDDINGS_MEMBERS = membersOf<NonNullable<Preset['embeddings']>>()(
+  'maxInputs takesTokens givesBase64 path fields givesSignedBytes',
+)
+const MODERATIONS_MEMBERS = membersOf<NonNullable<Preset['moderations']>>()('takesParts')
+const COMPLETIONS_MEMBERS = membersOf<NonNullable<Preset['completions']>>()(
+  'path models maxTokens takesLists answersAsChat fields',
+)
+const RERANK_MEMBERS = membersOf<NonNullable<Preset['rerank']>>()(
+  'maxDocuments maxTokens maxTextTokens maxPictures isPointwise',
+)
 
 /**
  * Checks a preset when a vendor is created, so that a mistake fails then and not at the first request.

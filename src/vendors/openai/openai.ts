@@ -1,6 +1,6 @@
 import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { membersOf } from '../../core/known-members.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import {
@@ -28,15 +28,15 @@ import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, TEXT_ABILITIES, WHISPER_ABILITIES } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
-import { checkVendorOptions, keyPool, safetyIdentifiers, vendorAddress } from '../shared/vendor-options.ts'
 import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-} from '../vendor.ts'
+  checkVendorOptions,
+  keyPool,
+  type SafetyIdentifierOptions,
+  safetyIdentifiers,
+  type VendorObjectOptions,
+  vendorAddress,
+} from '../shared/vendor-options.ts'
+import { type Vendor, type VendorOptions, vendorConnection } from '../vendor.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
 const OMNI_CREATED = Date.UTC(2024, 8, 26) / 1000
@@ -173,9 +173,7 @@ function isMarked(part: object): boolean {
 const API_PATH = '/v1'
 
 /** Options of {@link openai}. */
-export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: ApiKeys
+export interface OpenAIOptions extends VendorOptions, VendorObjectOptions, SafetyIdentifierOptions {
   /** Origin, with or without a path prefix and `/v1`. Default `https://api.openai.com`. */
   readonly baseURL?: string | undefined
   /** Field for the token limit of a model, by the vendor's id. Takes precedence over the built-in table. */
@@ -187,29 +185,11 @@ export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
    * translated into chat completions and no chat is translated into Responses.
    */
   readonly responses?: boolean | undefined
-  /**
-   * Whether callers may name stored objects: files, vector stores, containers and prompts in Responses, files in chats. Default
-   * false: all accounts of the gateway share the operator's, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
 }
 
-const OPENAI_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  tokenLimitFields: true,
-  defaultTokenLimitField: true,
-  responses: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<OpenAIOptions>
+const OPENAI_OPTIONS = membersOf<Omit<OpenAIOptions, keyof VendorOptions>>()(
+  'baseURL tokenLimitFields defaultTokenLimitField responses allowVendorObjects safetyIdentifierKey',
+)
 
 /** Prefixes of OpenAI's ids. */
 const CLAIMS = ['gpt-*', 'chatgpt-*', 'ft:*', 'text-embedding-*', 'text-moderation-*', 'omni-moderation-*', 'tts-*']

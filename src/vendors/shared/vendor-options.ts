@@ -1,22 +1,42 @@
 import { createHmac } from 'node:crypto'
 import { checkModelRows } from '../../catalog/check-model-rows.ts'
 import type { CredentialProvider } from '../../core/credential.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames, membersOf } from '../../core/known-members.ts'
 import type { EndUserMembers } from '../../endpoints/operation.ts'
-import type { ApiKeys, WeightedKey } from '../vendor.ts'
+import type { ApiKeys, VendorOptions, WeightedKey } from '../vendor.ts'
 
-const WEIGHTED_KEY_MEMBERS = { key: true, weight: true } satisfies MemberNames<WeightedKey>
+const VENDOR_OPTIONS = membersOf<VendorOptions>()('apiKey passUnknownModels headers query tls proxy')
+const WEIGHTED_KEY_MEMBERS = membersOf<WeightedKey>()('key weight')
+
+/** Option of vendors with stored objects. */
+export interface VendorObjectOptions {
+  /**
+   * Whether callers may name files, containers and other stored objects of your account at the vendor. Default false: all accounts of
+   * the gateway share them, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
+}
+
+/** Option of vendors that accept a `safety_identifier`. */
+export interface SafetyIdentifierOptions {
+  /**
+   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
+   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
+   */
+  readonly safetyIdentifierKey?: string | undefined
+}
 
 /**
  * Rejects members that the options of a factory, their models and their keys do not have.
+ * @param names Options of the factory in addition to those of {@link VendorOptions}.
  * @throws TypeError naming the path and the nearest known member.
  */
 export function checkVendorOptions(
   factory: string,
   options: { readonly apiKey?: unknown; readonly models?: unknown },
-  names: Readonly<Record<string, true>>,
+  names: MemberNames,
 ): void {
-  checkGivenMembers(options, names, factory)
+  checkGivenMembers(options, { ...names, ...VENDOR_OPTIONS }, factory)
   checkModelRows(options.models, factory)
   if (!Array.isArray(options.apiKey)) return
   for (const [index, key] of options.apiKey.entries())
