@@ -1,5 +1,5 @@
 import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { withCors } from './cors.ts'
 import { FetchExchange } from './fetch-exchange.ts'
@@ -34,7 +34,7 @@ export interface FetchContext {
   readonly waitUntil?: unknown
 }
 
-const FETCH_HANDLER_OPTIONS = membersOf<FetchHandlerOptions>()('basePath cors endpoint waitUntil')
+const FETCH_HANDLER_OPTIONS = memberNames<FetchHandlerOptions>()('basePath cors endpoint waitUntil')
 
 /**
  * Serves the gateway to web-standard hosts (Hono, Next route handlers, Bun, Deno). Without `basePath`, the gateway's path starts

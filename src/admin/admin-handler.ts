@@ -11,7 +11,7 @@ import {
 } from '../core/exchange.ts'
 import { type Ids, timeOrderedIds } from '../core/ids.ts'
 import { isJsonObject, parseCallerJson } from '../core/json.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
 import { openaiErrors } from '../endpoints/error-dialect.ts'
 import type { JsonSchema } from '../endpoints/schema.ts'
@@ -53,7 +53,7 @@ export interface AdminHandlerOptions extends OperatorRules {
   readonly clock?: Clock | undefined
 }
 
-export const ADMIN_HANDLER_OPTIONS = membersOf<AdminHandlerOptions>()(
+export const ADMIN_HANDLER_OPTIONS = memberNames<AdminHandlerOptions>()(
   'readOnly logger clock operatorKeys authorize clientAddress',
 )
 

@@ -1,4 +1,4 @@
-import { checkEnumerated, checkMembers, membersOf } from '../core/known-members.ts'
+import { checkEnumerated, checkMembers, memberNames } from '../core/known-members.ts'
 import { type CatalogModel, type ImageAbilities, MODEL_MEMBERS, ROUTE_MEMBERS } from './model.ts'
 import {
   IMAGE_MEMBERS,
@@ -16,9 +16,9 @@ import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
 const CATALOG_MEMBERS = {
   ...OPTIONAL_MEMBERS,
-  ...membersOf<Omit<CatalogModel, keyof typeof OPTIONAL_MEMBERS>>()('kinds isOpen family efforts'),
+  ...memberNames<Omit<CatalogModel, keyof typeof OPTIONAL_MEMBERS>>()('kinds isOpen family efforts'),
 }
-const FREE_SIZE_MEMBERS = membersOf<NonNullable<ImageAbilities['freeSize']>>()(
+const FREE_SIZE_MEMBERS = memberNames<NonNullable<ImageAbilities['freeSize']>>()(
   'multipleOf maxSide maxRatio minPixels maxPixels',
 )
 const RANGE_MEMBERS = { min: true, max: true } as const

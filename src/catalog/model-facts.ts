@@ -1,4 +1,4 @@
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 
 /** Limits of a model that the gateway itself needs. An omitted limit is unknown. */
 export interface ModelLimits {
@@ -14,7 +14,7 @@ export interface ModelLimits {
   readonly truncatesDimensions?: boolean
 }
 
-export const MODEL_LIMITS_MEMBERS = membersOf<ModelLimits>()(
+export const MODEL_LIMITS_MEMBERS = memberNames<ModelLimits>()(
   'contextTokens maxOutputTokens dimensions nativeDimensions truncatesDimensions',
 )
 
@@ -54,7 +54,7 @@ export interface ImageAbilities {
   readonly inputTokensPerImage?: number
 }
 
-export const IMAGE_MEMBERS = membersOf<ImageAbilities>()(
+export const IMAGE_MEMBERS = memberNames<ImageAbilities>()(
   'sizes defaultSize freeSize aspectRatios referenceImages maxImages takesMask qualities outputFormats',
   'refusedFields answersWithUrls outputTokens inputTokensPerImage',
 )
@@ -85,7 +85,7 @@ export interface VideoAbilities {
   readonly takesShotType?: boolean
 }
 
-export const VIDEO_MEMBERS = membersOf<VideoAbilities>()(
+export const VIDEO_MEMBERS = memberNames<VideoAbilities>()(
   'task resolutions durations durationsWithReferenceVideo maxBilledSeconds geometry canMute takesShotType',
 )
 
@@ -104,7 +104,7 @@ export interface SpeechAbilities {
   readonly maxCharacters: number
 }
 
-export const SPEECH_MEMBERS = membersOf<SpeechAbilities>()('voices formats takesInstructions maxCharacters')
+export const SPEECH_MEMBERS = memberNames<SpeechAbilities>()('voices formats takesInstructions maxCharacters')
 
 /** Formats of transcripts. */
 export const TRANSCRIPTION_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'] as const
@@ -124,7 +124,7 @@ export interface TranscriptionAbilities {
   readonly maxFileBytes?: number
 }
 
-export const TRANSCRIPTION_MEMBERS = membersOf<TranscriptionAbilities>()('formats streams refusedFields maxFileBytes')
+export const TRANSCRIPTION_MEMBERS = memberNames<TranscriptionAbilities>()('formats streams refusedFields maxFileBytes')
 
 /** Facts of the called model that an endpoint may use. */
 export interface ModelFacts {

@@ -1,4 +1,4 @@
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { AnyModelKind, ModelKind } from '../core/model-kind.ts'
 import type {
   ImageAbilities,
@@ -32,7 +32,7 @@ export interface ModelRoute {
   readonly when?: Readonly<Record<string, string>> | undefined
 }
 
-export const ROUTE_MEMBERS = membersOf<ModelRoute>()('vendor upstream weight priority when')
+export const ROUTE_MEMBERS = memberNames<ModelRoute>()('vendor upstream weight priority when')
 
 /** Row of the catalog. Callers use its public id verbatim. */
 export interface CatalogModel extends ModelFacts {
@@ -95,7 +95,7 @@ export interface ModelDefinition
   readonly vendor?: string | undefined
 }
 
-export const MODEL_MEMBERS = membersOf<ModelDefinition>()(
+export const MODEL_MEMBERS = memberNames<ModelDefinition>()(
   'id kind vendor upstream routes aliases fallbacks created retires displayName inputModalities outputModalities',
   'abilities groups promptCaching protocol limits reasonsUnseen image video speech transcription',
 )

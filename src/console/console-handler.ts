@@ -5,7 +5,7 @@ import { type AdminHandlerOptions, adminHandler, isAdminPath } from '../admin/ad
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, checkGateway, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
 import { timeOrderedIds } from '../core/ids.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { openaiErrors } from '../endpoints/error-dialect.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { respondError, respondWhole } from '../pipeline/respond.ts'
@@ -19,7 +19,7 @@ export interface ConsoleHandlerOptions extends AdminHandlerOptions {
   readonly publicPath?: string | undefined
 }
 
-const CONSOLE_HANDLER_OPTIONS = membersOf<ConsoleHandlerOptions>()(
+const CONSOLE_HANDLER_OPTIONS = memberNames<ConsoleHandlerOptions>()(
   'publicPath readOnly logger clock operatorKeys authorize clientAddress',
 )
 

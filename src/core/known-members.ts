@@ -10,10 +10,10 @@ type Exactly<Names extends string, Given extends string> = Exclude<Names, Given>
   : `missing or unknown: ${Exclude<Names, Given> | Exclude<Given, Names>}`
 
 /**
- * Returns the members of an options type, whose names are separated by spaces: `membersOf<Options>()('path clock')`. It does not
+ * Returns the members of an options type, whose names are separated by spaces: `memberNames<Options>()('path clock')`. It does not
  * compile if the names lack a member or contain an unknown one.
  */
-export function membersOf<Options>() {
+export function memberNames<Options>() {
   return <const Texts extends readonly string[]>(
     ...texts: Texts & Exactly<KeysOf<Options>, Words<Texts[number]>>
   ): Readonly<Record<KeysOf<Options>, true>> =>

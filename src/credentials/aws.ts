@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { CredentialProvider, SignableRequest } from '../core/credential.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { EgressOptions } from '../transport/egress.ts'
 import { awsIdentity } from './aws-identity.ts'
@@ -37,7 +37,7 @@ export interface AwsBedrockOptions extends EgressOptions {
   readonly instanceOrigin?: string | undefined
 }
 
-const AWS_BEDROCK_OPTIONS = membersOf<AwsBedrockOptions>()(
+const AWS_BEDROCK_OPTIONS = memberNames<AwsBedrockOptions>()(
   'region credentials environment tokenServiceOrigin instanceOrigin tls proxy',
 )
 
@@ -47,7 +47,7 @@ export interface AwsSignatureOptions extends AwsBedrockOptions {
   readonly service?: string | undefined
 }
 
-const AWS_SIGNATURE_OPTIONS = membersOf<AwsSignatureOptions>()(
+const AWS_SIGNATURE_OPTIONS = memberNames<AwsSignatureOptions>()(
   'service region credentials environment tokenServiceOrigin instanceOrigin tls proxy',
 )
 

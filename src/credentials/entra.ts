@@ -1,5 +1,5 @@
 import type { CredentialProvider } from '../core/credential.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { EgressOptions } from '../transport/egress.ts'
 import { oauthCredential, required, textOfFile, tokenAsker } from './token-request.ts'
 
@@ -30,7 +30,7 @@ export interface EntraClientSecretOptions extends EntraOptions, EgressOptions {
   readonly authority?: string | undefined
 }
 
-const ENTRA_CLIENT_SECRET_OPTIONS = membersOf<EntraClientSecretOptions>()(
+const ENTRA_CLIENT_SECRET_OPTIONS = memberNames<EntraClientSecretOptions>()(
   'tenantId clientId clientSecret authority scope environment tls proxy',
 )
 
@@ -57,7 +57,7 @@ export interface EntraWorkloadIdentityOptions extends Omit<EntraClientSecretOpti
   readonly tokenFile?: string | undefined
 }
 
-const ENTRA_WORKLOAD_IDENTITY_OPTIONS = membersOf<EntraWorkloadIdentityOptions>()(
+const ENTRA_WORKLOAD_IDENTITY_OPTIONS = memberNames<EntraWorkloadIdentityOptions>()(
   'tokenFile tenantId clientId authority scope environment tls proxy',
 )
 
@@ -93,7 +93,7 @@ export interface EntraManagedIdentityOptions extends EntraOptions {
   readonly metadataOrigin?: string | undefined
 }
 
-const ENTRA_MANAGED_IDENTITY_OPTIONS = membersOf<EntraManagedIdentityOptions>()(
+const ENTRA_MANAGED_IDENTITY_OPTIONS = memberNames<EntraManagedIdentityOptions>()(
   'clientId metadataOrigin scope environment',
 )
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, membersOf } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars, parseDollars, parseSignedDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -21,7 +21,7 @@ export interface AdjustOptions {
   readonly adjustmentId?: string | undefined
 }
 
-const ADJUST_OPTIONS = membersOf<AdjustOptions>()('amount reason adjustmentId')
+const ADJUST_OPTIONS = memberNames<AdjustOptions>()('amount reason adjustmentId')
 
 /** Refund of a charge. */
 export interface RefundOptions {
@@ -33,7 +33,7 @@ export interface RefundOptions {
   readonly refundId?: string | undefined
 }
 
-const REFUND_OPTIONS = membersOf<RefundOptions>()('amount reason refundId')
+const REFUND_OPTIONS = memberNames<RefundOptions>()('amount reason refundId')
 
 /** Refund that was made. */
 export interface MadeRefund {
@@ -52,7 +52,7 @@ export interface JournalRange {
   readonly untilMs?: number | undefined
 }
 
-const JOURNAL_RANGE_MEMBERS = membersOf<JournalRange>()('fromMs untilMs')
+const JOURNAL_RANGE_MEMBERS = memberNames<JournalRange>()('fromMs untilMs')
 
 /** Selects a page of an account's journal. */
 export interface JournalPageOptions extends JournalRange {
@@ -64,7 +64,7 @@ export interface JournalPageOptions extends JournalRange {
   readonly limit?: number | undefined
 }
 
-const JOURNAL_PAGE_OPTIONS = membersOf<JournalPageOptions>()('order cursor limit fromMs untilMs')
+const JOURNAL_PAGE_OPTIONS = memberNames<JournalPageOptions>()('order cursor limit fromMs untilMs')
 
 /** Lines of a journal. */
 export interface JournalPage {

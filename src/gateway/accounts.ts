@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, membersOf } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { LedgerEntry } from '../stores/journal.ts'
@@ -30,7 +30,7 @@ export interface AccountsPageOptions {
   readonly limit?: number | undefined
 }
 
-const ACCOUNTS_PAGE_OPTIONS = membersOf<AccountsPageOptions>()('search cursor limit')
+const ACCOUNTS_PAGE_OPTIONS = memberNames<AccountsPageOptions>()('search cursor limit')
 
 /** Page of accounts. */
 export interface AccountsPage {
@@ -278,7 +278,7 @@ export interface StoredBound {
 /** Limits of one account's stored objects. An omitted kind or limit has its default. */
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
-const KIND_MEMBERS = membersOf<AccountStorageOptions>()(
+const KIND_MEMBERS = memberNames<AccountStorageOptions>()(
   'idempotencyKeys responses conversations files tasks webhookSecrets',
 )
 const BOUND_MEMBERS = { count: true, byteLength: true } as const

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { AuditEntry } from '../stores/audit-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -24,7 +24,7 @@ export interface AuditPageOptions {
   readonly limit?: number | undefined
 }
 
-const AUDIT_PAGE_OPTIONS = membersOf<AuditPageOptions>()('subject fromMs untilMs cursor limit')
+const AUDIT_PAGE_OPTIONS = memberNames<AuditPageOptions>()('subject fromMs untilMs cursor limit')
 
 /** Page of the audit. */
 export interface AuditPage {

@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { HookTable } from '../hooks/hook-table.ts'
 import { AnswerCache, type CachePartition, type CacheRule, type CacheStats } from '../pipeline/cache/answer-cache.ts'
@@ -59,9 +59,9 @@ const OWNER = 'createGateway'
 const DAY_MS = 24 * 60 * 60_000
 const DEFAULT_TTL_MS = 300_000
 
-const CACHE_OPTIONS = membersOf<CacheOptions>()('store rules callers partition ttlMs maxTtlMs collapse')
-const RULE_MEMBERS = membersOf<CacheRule>()('endpoints models sampling partition ttlMs')
-const CLEAR_OPTIONS = membersOf<CacheScope>()('account')
+const CACHE_OPTIONS = memberNames<CacheOptions>()('store rules callers partition ttlMs maxTtlMs collapse')
+const RULE_MEMBERS = memberNames<CacheRule>()('endpoints models sampling partition ttlMs')
+const CLEAR_OPTIONS = memberNames<CacheScope>()('account')
 const PARTITIONS: readonly unknown[] = [undefined, 'account', 'key', 'user'] satisfies (CachePartition | undefined)[]
 
 /**

@@ -1,4 +1,4 @@
-import { checkGivenMembers, checkMembers, membersOf } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import { type BatchSettings, type LimitSet, withDefaults } from '../pipeline/pipeline-context.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -18,7 +18,7 @@ export interface CatalogOptions {
   readonly proxy?: string | undefined
 }
 
-const CATALOG_OPTIONS = membersOf<CatalogOptions>()('from refreshMs proxy')
+const CATALOG_OPTIONS = memberNames<CatalogOptions>()('from refreshMs proxy')
 
 /** Catalog in force. */
 export interface CatalogState {
@@ -73,9 +73,9 @@ export interface Plan {
   readonly limits?: LimitOptions | undefined
 }
 
-const SCOPES = membersOf<LimitScopes>()('perKey perAccount perEndUser')
+const SCOPES = memberNames<LimitScopes>()('perKey perAccount perEndUser')
 const LIMIT_OPTIONS = { ...SCOPES, ...RATE_LIMITS_MEMBERS }
-const PLAN_MEMBERS = membersOf<Plan>()('limits')
+const PLAN_MEMBERS = memberNames<Plan>()('limits')
 
 /**
  * Checks limits and fills in omitted ones.
@@ -162,7 +162,7 @@ export interface BatchOptions {
   readonly native?: boolean | undefined
 }
 
-const BATCH_OPTIONS = membersOf<BatchOptions>()(
+const BATCH_OPTIONS = memberNames<BatchOptions>()(
   'blobs maxFileBytes retentionDays maxRequests maxOpenBatches requestsAtOnce native',
 )
 

@@ -1,5 +1,5 @@
 import { checkModelRows, checkWholeRows } from '../catalog/check-model-rows.ts'
-import { checkGivenMembers, checkMembers, membersOf, unknownMember } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames, unknownMember } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
 import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
@@ -105,8 +105,8 @@ export function checkOptions(options: GatewayOptions): void {
 }
 
 const OWNER = 'createGateway'
-const USAGE_MEMBERS = membersOf<Exclude<GatewayOptions['usage'], 'off' | undefined>>()('retention')
-const BILLING_MEMBERS = membersOf<Extract<BillingOption, object>>()('mode')
+const USAGE_MEMBERS = memberNames<Exclude<GatewayOptions['usage'], 'off' | undefined>>()('retention')
+const BILLING_MEMBERS = memberNames<Extract<BillingOption, object>>()('mode')
 
 /** Rejects unknown members at any level: such an option would have no effect. */
 function checkNames(options: GatewayOptions): void {
@@ -170,7 +170,7 @@ function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: Gat
   )
 }
 
-const FALLBACK_MEMBERS = membersOf<Extract<FallbackPolicy, object>>()('statuses')
+const FALLBACK_MEMBERS = memberNames<Extract<FallbackPolicy, object>>()('statuses')
 
 /**
  * Checks the routing options.
@@ -255,7 +255,7 @@ const FLAGS = [
 ] as const satisfies readonly (keyof GatewayOptions)[]
 
 const OBSERVER_METHODS = Object.keys(
-  membersOf<Observer>()(
+  memberNames<Observer>()(
     'attached detached toolCallStarted toolCallEnded requestStarted requestEnded attemptStarted attemptEnded',
     'runSend attemptHeaders store event',
   ),

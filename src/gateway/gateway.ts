@@ -7,7 +7,7 @@ import { type Clock, countdown, type Timer } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { usableLogger } from '../core/logger.ts'
 import type { ObservedToolCall, ToolCallFacts } from '../core/observer.ts'
 import { identify } from '../pipeline/authenticate.ts'
@@ -64,7 +64,7 @@ export interface InProcessOptions {
   readonly toolCall?: ObservedToolCall
 }
 
-const IN_PROCESS_OPTIONS = membersOf<InProcessOptions>()('route toolCall')
+const IN_PROCESS_OPTIONS = memberNames<InProcessOptions>()('route toolCall')
 
 const NO_CHOICES: HostChoices = {}
 

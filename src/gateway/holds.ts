@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -20,7 +20,7 @@ export interface HoldsPageOptions {
   readonly limit?: number | undefined
 }
 
-const HOLDS_PAGE_OPTIONS = membersOf<HoldsPageOptions>()('accountId cursor limit')
+const HOLDS_PAGE_OPTIONS = memberNames<HoldsPageOptions>()('accountId cursor limit')
 
 /** Page of open holds. */
 export interface HoldsPage {

@@ -2,7 +2,7 @@ import { endOfTurn } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, membersOf } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { PrincipalFaults } from '../pipeline/principal-faults.ts'
 import {
@@ -52,7 +52,9 @@ export interface NewKey {
   readonly expiresAtMs?: number | undefined
 }
 
-const NEW_KEY_MEMBERS = membersOf<NewKey>()('accountId label scopes limits spendingCap namesEndUsers tags expiresAtMs')
+const NEW_KEY_MEMBERS = memberNames<NewKey>()(
+  'accountId label scopes limits spendingCap namesEndUsers tags expiresAtMs',
+)
 
 /** Members that `update` can change. */
 type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
@@ -67,7 +69,7 @@ export interface KeysPageOptions {
   readonly limit?: number | undefined
 }
 
-const KEYS_PAGE_OPTIONS = membersOf<KeysPageOptions>()('accountId cursor limit')
+const KEYS_PAGE_OPTIONS = memberNames<KeysPageOptions>()('accountId cursor limit')
 
 /** Page of keys. */
 export interface KeysPage {
@@ -198,7 +200,7 @@ export function keysOf(
   }
 }
 
-const KEY_CHANGE_MEMBERS = membersOf<KeyUpdate>()('limits spendingCap namesEndUsers')
+const KEY_CHANGE_MEMBERS = memberNames<KeyUpdate>()('limits spendingCap namesEndUsers')
 const ROTATE_OPTIONS = { overlapMs: true } as const
 
 function checkNewKey(key: NewKey, owner: string): void {

@@ -6,7 +6,7 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { ClientAddress } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -42,7 +42,7 @@ export interface FixedKey {
   readonly namesEndUsers?: boolean | undefined
 }
 
-export const FIXED_KEY_MEMBERS = membersOf<FixedKey>()('key account tier limits namesEndUsers')
+export const FIXED_KEY_MEMBERS = memberNames<FixedKey>()('key account tier limits namesEndUsers')
 
 /** Options of stored answers, which callers can continue by their id. */
 export interface ResponsesOptions {
@@ -60,7 +60,7 @@ export interface ResponsesOptions {
   readonly stateSecret?: string | undefined
 }
 
-export const RESPONSES_OPTIONS = membersOf<ResponsesOptions>()('store retentionDays stateSecret')
+export const RESPONSES_OPTIONS = memberNames<ResponsesOptions>()('store retentionDays stateSecret')
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
@@ -236,7 +236,7 @@ export interface GatewayOptions {
   readonly ids?: Ids | undefined
 }
 
-export const GATEWAY_OPTIONS = membersOf<GatewayOptions>()(
+export const GATEWAY_OPTIONS = memberNames<GatewayOptions>()(
   'vendors endpoints models catalog prices showPrices billing unknownModels unpricedFeatures store usage keys',
   'authenticate limits plans rateLimiter concurrencyLimiter timeouts routing operatorKey clientAddress',
   'bodyLimitBytes fetchedBytesPerAccount holdTtlMs disconnect drainMs defaultMaxOutputTokens showBalanceInErrors',

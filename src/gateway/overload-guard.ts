@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Clock, Timer } from '../core/clock.ts'
 import type { BodyListener, GatewayRequest } from '../core/exchange.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { type HeldBytes, overloaded } from '../core/memory-use.ts'
 
 /** Limits above which a process rejects requests to models. Each limit is optional; none is set by default. */
@@ -135,7 +135,7 @@ export class HeldRequest implements WholeRequest {
   }
 }
 
-const OVERLOAD_OPTIONS = membersOf<OverloadOptions>()('maxInFlight maxHeldBytes maxEventLoopDelayMs')
+const OVERLOAD_OPTIONS = memberNames<OverloadOptions>()('maxInFlight maxHeldBytes maxEventLoopDelayMs')
 
 /**
  * Returns the guard of these options, or `undefined` if no limit is set.

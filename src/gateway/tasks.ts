@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { OPEN_TASK_STATES, type TaskPage, type TaskRecord, type TaskState } from '../stores/task-store.ts'
@@ -32,7 +32,7 @@ export interface AllTasksOptions {
   readonly limit?: number | undefined
 }
 
-const ALL_TASKS_OPTIONS = membersOf<AllTasksOptions>()('accountId state cursor limit')
+const ALL_TASKS_OPTIONS = memberNames<AllTasksOptions>()('accountId state cursor limit')
 
 /** Page of the tasks of all accounts. */
 export interface AllTasksPage {
@@ -41,7 +41,7 @@ export interface AllTasksPage {
   /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
-const TASKS_PAGE_OPTIONS = membersOf<TasksPageOptions>()('after limit')
+const TASKS_PAGE_OPTIONS = memberNames<TasksPageOptions>()('after limit')
 
 /** Long jobs at vendors, for operators. Every method throws a GatewayError. */
 export interface Tasks {

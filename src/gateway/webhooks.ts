@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
@@ -19,7 +19,7 @@ export interface AllDeliveriesOptions {
   readonly limit?: number | undefined
 }
 
-const ALL_DELIVERIES_OPTIONS = membersOf<AllDeliveriesOptions>()('accountId state cursor limit')
+const ALL_DELIVERIES_OPTIONS = memberNames<AllDeliveriesOptions>()('accountId state cursor limit')
 
 /** Page of the messages of all accounts. */
 export interface AllDeliveriesPage {

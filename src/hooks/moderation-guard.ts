@@ -1,5 +1,5 @@
 import { isJsonObject } from '../core/json.ts'
-import { checkGivenMembers, membersOf } from '../core/known-members.ts'
+import { checkGivenMembers, memberNames } from '../core/known-members.ts'
 import type { ModelKind } from '../core/model-kind.ts'
 import type { TextPart } from '../endpoints/texts.ts'
 import type { AskingCall, GatewayHook, HookHost } from './call-hook.ts'
@@ -27,7 +27,7 @@ export interface ModerationGuardOptions {
   readonly name?: string
 }
 
-const MODERATION_GUARD_OPTIONS = membersOf<ModerationGuardOptions>()(
+const MODERATION_GUARD_OPTIONS = memberNames<ModerationGuardOptions>()(
   'model block on endpoints timeoutMs onFailure chargeDenied message name',
 )
 

@@ -1,5 +1,5 @@
 import type { GatewayEvent } from '../core/events.ts'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type {
   AttemptEnd,
   AttemptFacts,
@@ -32,7 +32,7 @@ export interface PrometheusOptions {
   readonly accountLabel?: boolean
 }
 
-const PROMETHEUS_OPTIONS = membersOf<PrometheusOptions>()('accountLabel')
+const PROMETHEUS_OPTIONS = memberNames<PrometheusOptions>()('accountLabel')
 
 const GIVEN_UP_REASONS = {
   expired: true,

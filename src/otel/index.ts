@@ -9,7 +9,7 @@
 
 import type { TracerProvider } from '@opentelemetry/api'
 import * as installedApi from '@opentelemetry/api'
-import { checkMembers, membersOf } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
 import { CallSpans } from './call-spans.ts'
 import type { SemanticConventions } from './names.ts'
@@ -55,7 +55,7 @@ export interface OtelOptions {
   readonly api?: OtelApi
 }
 
-const OTEL_OPTIONS = membersOf<OtelOptions>()(
+const OTEL_OPTIONS = memberNames<OtelOptions>()(
   'propagateTo hideFromVendors incoming attempts costAttribute semconv tracerProvider api',
 )
 

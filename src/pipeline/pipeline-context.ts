@@ -8,7 +8,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { ClientAddress, GatewayRequest } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import { RecentMap } from '../core/maps.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
@@ -60,7 +60,7 @@ export interface Timeouts {
   readonly totalMs: number
 }
 
-export const TIMEOUTS_MEMBERS = membersOf<Timeouts>()('connectMs firstByteMs idleMs totalMs')
+export const TIMEOUTS_MEMBERS = memberNames<Timeouts>()('connectMs firstByteMs idleMs totalMs')
 
 /** Routing settings with their defaults. */
 export interface RoutingSettings {

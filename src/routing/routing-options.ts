@@ -1,4 +1,4 @@
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 
 /**
  * Strategy that chooses among healthy candidates of equal priority. `weighted`: by weight. `latency`: the faster one of two that
@@ -30,7 +30,7 @@ export interface RoutingOptions {
   readonly retryAfterTimeout?: boolean
 }
 
-export const ROUTING_OPTIONS = membersOf<RoutingOptions>()('strategy fallback retryAfterTimeout')
+export const ROUTING_OPTIONS = memberNames<RoutingOptions>()('strategy fallback retryAfterTimeout')
 
 /** Routing settings of a host for requests in its own process. Not available to callers over HTTP. */
 export interface RouteOverride {
@@ -42,4 +42,4 @@ export interface RouteOverride {
   readonly fallback?: FallbackPolicy
 }
 
-export const ROUTE_OVERRIDE_MEMBERS = membersOf<RouteOverride>()('vendor strategy fallback')
+export const ROUTE_OVERRIDE_MEMBERS = memberNames<RouteOverride>()('vendor strategy fallback')

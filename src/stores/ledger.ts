@@ -1,4 +1,4 @@
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageDraft } from '../usage/usage-record.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
@@ -35,7 +35,7 @@ export interface NewAccount {
   readonly creditLimit?: bigint | undefined
 }
 
-export const NEW_ACCOUNT_MEMBERS = membersOf<NewAccount>()('id tier spendingCap name plan billing creditLimit')
+export const NEW_ACCOUNT_MEMBERS = memberNames<NewAccount>()('id tier spendingCap name plan billing creditLimit')
 
 /** Reason and time of an account's freeze. */
 export interface AccountFreeze {

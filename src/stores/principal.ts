@@ -1,4 +1,4 @@
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
@@ -55,13 +55,13 @@ export interface Principal {
   readonly keySpendingCap?: SpendingCap | undefined
 }
 
-export const PRINCIPAL_MEMBERS = membersOf<Principal>()(
+export const PRINCIPAL_MEMBERS = memberNames<Principal>()(
   'accountId keyId tier tags scopes limits plan endUser namesEndUsers isFrozen accountSpendingCap keySpendingCap',
 )
 
-export const KEY_SCOPES_MEMBERS = membersOf<KeyScopes>()('endpoints models')
+export const KEY_SCOPES_MEMBERS = memberNames<KeyScopes>()('endpoints models')
 
-export const SPENDING_CAP_MEMBERS = membersOf<SpendingCap>()('amount period')
+export const SPENDING_CAP_MEMBERS = memberNames<SpendingCap>()('amount period')
 
 /** Credentials of a request. */
 export interface Credentials {

@@ -1,6 +1,6 @@
 // See docs/decisions/0006-spending-caps.md.
 
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { SpendingCap } from './principal.ts'
 
 /**
@@ -140,7 +140,7 @@ export interface SpendingThresholds {
   readonly balance: readonly number[]
 }
 
-export const SPENDING_THRESHOLDS_MEMBERS = membersOf<SpendingThresholds>()('caps balance')
+export const SPENDING_THRESHOLDS_MEMBERS = memberNames<SpendingThresholds>()('caps balance')
 
 /** Threshold that a charge has passed. Exactly one charge in a store passes a given threshold. */
 export interface ThresholdCrossing {

@@ -1,5 +1,5 @@
 import { type Clock, isYoungerThan, type Timer } from '../core/clock.ts'
-import { membersOf } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { UsageRecord } from './usage-record.ts'
 import { DAY_MS, type UsageRetention, type UsageStore } from './usage-store.ts'
 
@@ -13,7 +13,7 @@ export interface UsageRetentionDays {
   readonly dayDays?: number | undefined
 }
 
-export const USAGE_RETENTION_MEMBERS = membersOf<UsageRetentionDays>()('recordDays hourDays dayDays')
+export const USAGE_RETENTION_MEMBERS = memberNames<UsageRetentionDays>()('recordDays hourDays dayDays')
 
 /** Most records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000

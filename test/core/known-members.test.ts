@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkMembers, membersOf, nearestName } from '../../src/core/known-members.ts'
+import { checkMembers, memberNames, nearestName } from '../../src/core/known-members.ts'
 
 interface Limits {
   readonly requestsPerMinute?: number
@@ -7,13 +7,16 @@ interface Limits {
   readonly concurrency?: number
 }
 
-const LIMITS = membersOf<Limits>()('requestsPerMinute tokensPerMinute', 'concurrency')
+const LIMITS = memberNames<Limits>()('requestsPerMinute tokensPerMinute', 'concurrency')
 
 test('the names of an options type do not compile if one is missing or unknown', () => {
   // @ts-expect-error
-  expect(membersOf<Limits>()('requestsPerMinute concurrency')).toEqual({ requestsPerMinute: true, concurrency: true })
+  expect(memberNames<Limits>()('requestsPerMinute concurrency')).toEqual({ requestsPerMinute: true, concurrency: true })
   // @ts-expect-error
-  expect(membersOf<Partial<Pick<Limits, 'concurrency'>>>()('concurrency rpm')).toEqual({ concurrency: true, rpm: true })
+  expect(memberNames<Partial<Pick<Limits, 'concurrency'>>>()('concurrency rpm')).toEqual({
+    concurrency: true,
+    rpm: true,
+  })
 })
 
 describe('checkMembers', () => {

@@ -1,4 +1,4 @@
-import { checkMembers, membersOf } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import { formatDecimal, parseDecimal } from '../../core/money.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
@@ -32,7 +32,7 @@ export interface ListPriceOptions {
   readonly batches?: boolean | undefined
 }
 
-const LIST_PRICE_OPTIONS = membersOf<ListPriceOptions>()('markup prices batches')
+const LIST_PRICE_OPTIONS = memberNames<ListPriceOptions>()('markup prices batches')
 
 /** Prices that depend on the models of a gateway; for `createGateway({ prices })`. */
 export interface CatalogPrices {

@@ -1,4 +1,4 @@
-import { checkMembers, membersOf } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import { type KeyRecord, type KeyStore, keyPage } from '../api-keys.ts'
 import { AUDIT_RETENTION_MS, type AuditEntry, type AuditQuery, type AuditStore } from '../audit-store.ts'
 import { assertBlobId, type BlobStore } from '../blob-store.ts'
@@ -40,7 +40,7 @@ export interface MemoryStoreOptions
     MemoryWebhooksOptions,
     Omit<MemoryLedgerOptions, 'addRecord' | 'claims' | 'tasks' | 'keyCap'> {}
 
-const MEMORY_STORE_OPTIONS = membersOf<MemoryStoreOptions>()(
+const MEMORY_STORE_OPTIONS = memberNames<MemoryStoreOptions>()(
   'maxAuditEntries maxAnswers maxAnswerBytes maxConversations maxConversationBytes maxInteractions maxResponses',
   'maxResponseBytes maxFileBytes maxFinishedTasks maxUsageRecords maxUsageSums maxFinishedDeliveries',
   'maxJournalLines maxOutcomes',

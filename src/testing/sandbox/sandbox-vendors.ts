@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
-import { checkMembers, membersOf } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { presets } from '../../vendors/presets/presets.ts'
 import {
@@ -234,7 +234,7 @@ export interface SandboxOptions {
   readonly batchRunningMs?: number
 }
 
-const SANDBOX_OPTIONS = membersOf<SandboxOptions>()(
+const SANDBOX_OPTIONS = memberNames<SandboxOptions>()(
   'clock eventDelayMs maxRequests videoPendingMs videoRunningMs batchPendingMs batchRunningMs',
 )
 

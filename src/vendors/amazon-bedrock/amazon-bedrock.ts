@@ -1,7 +1,7 @@
 import type { CatalogModel, ModelDefinition } from '../../catalog/model.ts'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { checkEnumerated, membersOf } from '../../core/known-members.ts'
+import { checkEnumerated, memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import { firstHeader } from '../../wire/headers.ts'
@@ -37,7 +37,7 @@ export interface AmazonBedrockOptions extends AwsLocation, NamedVendorOptions {
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const AMAZON_BEDROCK_OPTIONS = membersOf<Omit<AmazonBedrockOptions, keyof VendorOptions>>()(
+const AMAZON_BEDROCK_OPTIONS = memberNames<Omit<AmazonBedrockOptions, keyof VendorOptions>>()(
   'id displayName region endpoint service models',
 )
 

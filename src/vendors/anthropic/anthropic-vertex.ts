@@ -1,6 +1,6 @@
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import type { PriceMembers } from '../../endpoints/price-members.ts'
@@ -51,7 +51,7 @@ export interface AnthropicVertexOptions
   readonly apiKey?: ApiKeys
 }
 
-const ANTHROPIC_VERTEX_OPTIONS = membersOf<Omit<AnthropicVertexOptions, keyof VendorOptions>>()(
+const ANTHROPIC_VERTEX_OPTIONS = memberNames<Omit<AnthropicVertexOptions, keyof VendorOptions>>()(
   'id displayName project location baseURL',
 )
 

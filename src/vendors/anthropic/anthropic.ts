@@ -1,6 +1,6 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { checkEnumerated, membersOf } from '../../core/known-members.ts'
+import { checkEnumerated, memberNames } from '../../core/known-members.ts'
 import { type AwsLocation, awsAddress, awsFailure, baseModelId, listedModelIds } from '../shared/aws.ts'
 import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
@@ -47,7 +47,9 @@ export interface AnthropicOptions extends VendorOptions, VendorObjectOptions {
   readonly version?: string | undefined
 }
 
-const ANTHROPIC_OPTIONS = membersOf<Omit<AnthropicOptions, keyof VendorOptions>>()('baseURL version allowVendorObjects')
+const ANTHROPIC_OPTIONS = memberNames<Omit<AnthropicOptions, keyof VendorOptions>>()(
+  'baseURL version allowVendorObjects',
+)
 
 /** Options of {@link anthropicFoundry}. */
 export interface AnthropicFoundryOptions extends ResourceAddress, NamedVendorOptions {
@@ -59,7 +61,7 @@ export interface AnthropicFoundryOptions extends ResourceAddress, NamedVendorOpt
   readonly version?: string | undefined
 }
 
-const ANTHROPIC_FOUNDRY_OPTIONS = membersOf<Omit<AnthropicFoundryOptions, keyof VendorOptions>>()(
+const ANTHROPIC_FOUNDRY_OPTIONS = memberNames<Omit<AnthropicFoundryOptions, keyof VendorOptions>>()(
   'id displayName resource endpoint version',
 )
 
@@ -73,7 +75,7 @@ export interface AnthropicBedrockOptions extends AwsLocation, NamedVendorOptions
   readonly version?: string | undefined
 }
 
-const ANTHROPIC_BEDROCK_OPTIONS = membersOf<Omit<AnthropicBedrockOptions, keyof VendorOptions>>()(
+const ANTHROPIC_BEDROCK_OPTIONS = memberNames<Omit<AnthropicBedrockOptions, keyof VendorOptions>>()(
   'id displayName region endpoint service version',
 )
 

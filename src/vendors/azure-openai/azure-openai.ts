@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { unsupportedParameter } from '../shared/invalid-response.ts'
@@ -66,7 +66,7 @@ export interface AzureOpenAIOptions
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const AZURE_OPENAI_OPTIONS = membersOf<Omit<AzureOpenAIOptions, keyof VendorOptions>>()(
+const AZURE_OPENAI_OPTIONS = memberNames<Omit<AzureOpenAIOptions, keyof VendorOptions>>()(
   'id displayName resource endpoint apiVersion deployments tokenLimitFields responses allowVendorObjects',
   'safetyIdentifierKey models',
 )

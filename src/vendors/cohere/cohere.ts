@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
 import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
@@ -17,7 +17,7 @@ export interface CohereOptions extends VendorOptions {
   readonly baseURL?: string | undefined
 }
 
-const COHERE_OPTIONS = membersOf<Omit<CohereOptions, keyof VendorOptions>>()('baseURL')
+const COHERE_OPTIONS = memberNames<Omit<CohereOptions, keyof VendorOptions>>()('baseURL')
 
 /** `contextTokens` limits the query with one document. */
 const COHERE_MODELS: readonly ModelDefinition[] = [

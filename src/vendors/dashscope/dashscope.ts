@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import {
@@ -73,7 +73,7 @@ export interface DashScopeOptions extends VendorOptions {
   readonly baseURL?: string | undefined
 }
 
-const DASHSCOPE_OPTIONS = membersOf<Omit<DashScopeOptions, keyof VendorOptions>>()('region baseURL')
+const DASHSCOPE_OPTIONS = memberNames<Omit<DashScopeOptions, keyof VendorOptions>>()('region baseURL')
 
 /**
  * Creates the vendor DashScope (Alibaba Cloud Model Studio): chat, embeddings, reranking and transcription through its

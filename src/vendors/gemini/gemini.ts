@@ -1,6 +1,6 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../shared/google.ts'
 import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
@@ -37,7 +37,7 @@ export interface GeminiOptions extends VendorOptions {
   readonly images?: 'interactions' | 'generateContent' | undefined
 }
 
-const GEMINI_OPTIONS = membersOf<Omit<GeminiOptions, keyof VendorOptions>>()('baseURL apiVersion images')
+const GEMINI_OPTIONS = memberNames<Omit<GeminiOptions, keyof VendorOptions>>()('baseURL apiVersion images')
 
 /**
  * Creates the vendor Google Gemini with its native API: chat and transcription through `generateContent`, embeddings through

@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
@@ -52,7 +52,7 @@ export interface VertexOptions extends GoogleCloudOptions, NamedVendorOptions {
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const VERTEX_OPTIONS = membersOf<Omit<VertexOptions, keyof VendorOptions>>()(
+const VERTEX_OPTIONS = memberNames<Omit<VertexOptions, keyof VendorOptions>>()(
   'id displayName apiVersion allowCloudStorage models project location baseURL',
 )
 

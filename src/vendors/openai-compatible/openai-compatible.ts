@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { checkMembers, membersOf } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import { chatByResponses, translatedChat } from '../shared/chat-by-responses.ts'
 import { OPENAI_PRICE_MEMBERS } from '../shared/openai-abilities.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
@@ -77,7 +77,7 @@ export interface OpenAICompatibleOptions extends VendorOptions, VendorObjectOpti
   readonly fetchesUrls?: boolean | undefined
 }
 
-const OPENAI_COMPATIBLE_OPTIONS = membersOf<Omit<OpenAICompatibleOptions, keyof VendorOptions>>()(
+const OPENAI_COMPATIBLE_OPTIONS = memberNames<Omit<OpenAICompatibleOptions, keyof VendorOptions>>()(
   'id displayName baseURL models maxEmbeddingInputs replaysExtensions responses fetchesUrls allowVendorObjects',
   'safetyIdentifierKey',
 )
@@ -98,7 +98,7 @@ export interface PresetOptions extends NamedVendorOptions, VendorObjectOptions, 
   readonly fetchesUrls?: boolean | undefined
 }
 
-const PRESET_OPTIONS = membersOf<Omit<PresetOptions, keyof VendorOptions>>()(
+const PRESET_OPTIONS = memberNames<Omit<PresetOptions, keyof VendorOptions>>()(
   'id displayName baseURL account models maxEmbeddingInputs responses fetchesUrls allowVendorObjects',
   'safetyIdentifierKey',
 )
@@ -385,14 +385,14 @@ const KINDS: readonly unknown[] = [
   'invalid_response',
 ] satisfies VendorFailure['kind'][]
 const CONCERNS: readonly unknown[] = ['key', 'model']
-const EMBEDDINGS_MEMBERS = membersOf<NonNullable<Preset['embeddings']>>()(
+const EMBEDDINGS_MEMBERS = memberNames<NonNullable<Preset['embeddings']>>()(
   'maxInputs takesTokens givesBase64 path fields givesSignedBytes',
 )
-const MODERATIONS_MEMBERS = membersOf<NonNullable<Preset['moderations']>>()('takesParts')
-const COMPLETIONS_MEMBERS = membersOf<NonNullable<Preset['completions']>>()(
+const MODERATIONS_MEMBERS = memberNames<NonNullable<Preset['moderations']>>()('takesParts')
+const COMPLETIONS_MEMBERS = memberNames<NonNullable<Preset['completions']>>()(
   'path models maxTokens takesLists answersAsChat fields',
 )
-const RERANK_MEMBERS = membersOf<NonNullable<Preset['rerank']>>()(
+const RERANK_MEMBERS = memberNames<NonNullable<Preset['rerank']>>()(
   'maxDocuments maxTokens maxTextTokens maxPictures isPointwise',
 )
 

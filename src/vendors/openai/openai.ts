@@ -1,6 +1,6 @@
 import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import {
@@ -187,7 +187,7 @@ export interface OpenAIOptions extends VendorOptions, VendorObjectOptions, Safet
   readonly responses?: boolean | undefined
 }
 
-const OPENAI_OPTIONS = membersOf<Omit<OpenAIOptions, keyof VendorOptions>>()(
+const OPENAI_OPTIONS = memberNames<Omit<OpenAIOptions, keyof VendorOptions>>()(
   'baseURL tokenLimitFields defaultTokenLimitField responses allowVendorObjects safetyIdentifierKey',
 )
 

@@ -1,6 +1,6 @@
 // See docs/decisions/0020-presets.md.
 
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { RerankLimits } from '../vendor.ts'
 import type { ErrorWords } from './openai-error.ts'
 
@@ -45,7 +45,7 @@ export interface PresetReasoning {
   readonly evenEmpty?: boolean
 }
 
-export const PRESET_REASONING_MEMBERS = membersOf<PresetReasoning>()('back as evenEmpty')
+export const PRESET_REASONING_MEMBERS = memberNames<PresetReasoning>()('back as evenEmpty')
 
 /** How to write the choice of a tool. */
 export interface PresetToolChoice {
@@ -57,7 +57,7 @@ export interface PresetToolChoice {
   readonly isIgnored?: boolean
 }
 
-export const PRESET_TOOL_CHOICE_MEMBERS = membersOf<PresetToolChoice>()('required cutsNamed isIgnored')
+export const PRESET_TOOL_CHOICE_MEMBERS = memberNames<PresetToolChoice>()('required cutsNamed isIgnored')
 
 /** Parts of a preset that can differ by model. */
 export interface PresetDialect {
@@ -80,7 +80,7 @@ export interface PresetDialect {
   readonly typedBranches?: boolean
 }
 
-export const PRESET_DIALECT_MEMBERS = membersOf<PresetDialect>()(
+export const PRESET_DIALECT_MEMBERS = memberNames<PresetDialect>()(
   'fields reasoning toolChoice messageMembers toolIdLength takesDeveloperRole prefillMember answersTools',
   'typedBranches',
 )
@@ -96,7 +96,7 @@ export interface PresetResponses {
   readonly fields?: Readonly<Record<string, PresetRule>>
 }
 
-export const PRESET_RESPONSES_MEMBERS = membersOf<PresetResponses>()('keepsAnswers fields')
+export const PRESET_RESPONSES_MEMBERS = memberNames<PresetResponses>()('keepsAnswers fields')
 
 /** A server of OpenAI's dialect as data: its address, its endpoints and its deviations. */
 export interface Preset extends PresetDialect {
@@ -163,7 +163,7 @@ export interface Preset extends PresetDialect {
   readonly rerank?: RerankLimits
 }
 
-export const PRESET_MEMBERS = membersOf<Preset>()(
+export const PRESET_MEMBERS = memberNames<Preset>()(
   'id name baseURL keyVariables needsKey serves claims byModel takesImageUrls asksForUsage thinksInTags',
   'hasFractionalTimes errors responses embeddings moderations completions rerank fields reasoning toolChoice',
   'messageMembers toolIdLength takesDeveloperRole prefillMember answersTools typedBranches',

@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto'
 import { checkModelRows } from '../../catalog/check-model-rows.ts'
 import type { CredentialProvider } from '../../core/credential.ts'
-import { checkGivenMembers, checkMembers, type MemberNames, membersOf } from '../../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames, memberNames } from '../../core/known-members.ts'
 import type { EndUserMembers } from '../../endpoints/operation.ts'
 import type { ApiKeys, VendorOptions, WeightedKey } from '../vendor.ts'
 
-const VENDOR_OPTIONS = membersOf<VendorOptions>()('apiKey passUnknownModels headers query tls proxy')
-const WEIGHTED_KEY_MEMBERS = membersOf<WeightedKey>()('key weight')
+const VENDOR_OPTIONS = memberNames<VendorOptions>()('apiKey passUnknownModels headers query tls proxy')
+const WEIGHTED_KEY_MEMBERS = memberNames<WeightedKey>()('key weight')
 
 /** Option of vendors with stored objects. */
 export interface VendorObjectOptions {

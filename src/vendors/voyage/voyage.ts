@@ -1,4 +1,4 @@
-import { membersOf } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { FieldRules } from '../shared/openai-chat-dialect.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
@@ -28,7 +28,7 @@ const MAX_CALL_TOKENS: Readonly<Record<string, number>> = {
   'voyage-3.5-lite': 1_000_000,
 }
 
-const VOYAGE_OPTIONS = membersOf<Omit<VoyageOptions, keyof VendorOptions>>()('baseURL')
+const VOYAGE_OPTIONS = memberNames<Omit<VoyageOptions, keyof VendorOptions>>()('baseURL')
 
 /**
  * Voyage's embedding fields (Voyage, text embeddings reference). It rejects unknown arguments and the value `float`; without
