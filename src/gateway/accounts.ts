@@ -278,32 +278,12 @@ export interface StoredBound {
 /** Limits of one account's stored objects. An omitted kind or limit has its default. */
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
-const KIND_MEMBERS = memberNames<AccountStorageOptions>()(
-  'idempotencyKeys responses conversations files tasks webhookSecrets',
-)
-const BOUND_MEMBERS = { count: true, byteLength: true } as const
-
-/**
- * Checks the limits and fills in the defaults.
- * @throws TypeError naming the member.
- */
+/** Returns the limits with the defaults filled in. */
 export function accountStorageOf(options: AccountStorageOptions | undefined): AccountStorage {
-  checkMembers(options, KIND_MEMBERS, 'createGateway', 'accountStorage')
-  const boundsOf = (kind: StoredKind): Required<Record<keyof StoredBound, number>> => {
-    const given = options?.[kind]
-    checkMembers(given, BOUND_MEMBERS, 'createGateway', `accountStorage.${kind}`)
-    const { count = STORED_KINDS[kind].count, byteLength = STORED_KINDS[kind].byteLength } = given ?? {}
-    for (const [member, value] of Object.entries({ count, byteLength }))
-      if (!Number.isSafeInteger(value) || value < 0)
-        throw new TypeError(`createGateway: accountStorage.${kind}.${member} must be a whole number of at least 0`)
-    return { count, byteLength }
-  }
-  return {
-    idempotencyKeys: boundsOf('idempotencyKeys'),
-    responses: boundsOf('responses'),
-    conversations: boundsOf('conversations'),
-    files: boundsOf('files'),
-    tasks: boundsOf('tasks'),
-    webhookSecrets: boundsOf('webhookSecrets'),
-  }
+  return Object.fromEntries(
+    Object.entries(STORED_KINDS).map(([kind, { count, byteLength }]) => {
+      const given = options?.[kind as StoredKind]
+      return [kind, { count: given?.count ?? count, byteLength: given?.byteLength ?? byteLength }]
+    }),
+  ) as unknown as AccountStorage
 }

@@ -15,7 +15,7 @@ import { type Observers, ToolCallObservation } from '../pipeline/call-observatio
 import { type UnpricedModels, unpricedModels } from '../pipeline/model-notices.ts'
 import type { ConfigurationWarning } from '../pipeline/notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
-import { ROUTE_OVERRIDE_MEMBERS, type RouteOverride } from '../routing/routing-options.ts'
+import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredRunner } from '../tasks/deferred-runner.ts'
@@ -27,7 +27,7 @@ import { type CacheControl, cacheControlOf } from './cache-options.ts'
 import { CatalogInForce } from './catalog-in-force.ts'
 import type { CatalogState } from './catalog-options.ts'
 import { CatalogUpdates } from './catalog-updates.ts'
-import { checkOptions, checkRouting } from './check-options.ts'
+import { checkOptions, checkRoute } from './check-options.ts'
 import { checkPrincipal } from './check-principal.ts'
 import { contextOf, EventListeners } from './context.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimates.ts'
@@ -276,9 +276,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const exchangeAs = (principal: Principal, inProcess: InProcessOptions = {}): ExchangeHandler => {
     checkMembers(inProcess, IN_PROCESS_OPTIONS, 'gateway')
     const { route, toolCall } = inProcess
-    checkMembers(route, ROUTE_OVERRIDE_MEMBERS, 'gateway', 'route')
     checkPrincipal(principal, 'gateway')
-    if (route !== undefined) checkRouting(route)
+    if (route !== undefined) checkRoute(route)
     if (toolCall !== undefined && !isToolCallOf(toolCall, context.observers))
       throw new TypeError('gateway: toolCall must be a result of beginToolCall of the same gateway')
     const choices = { routeOverride: route, toolCall }

@@ -6,7 +6,6 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { ClientAddress } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
-import { memberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -42,8 +41,6 @@ export interface FixedKey {
   readonly namesEndUsers?: boolean | undefined
 }
 
-export const FIXED_KEY_MEMBERS = memberNames<FixedKey>()('key account tier limits namesEndUsers')
-
 /** Options of stored answers, which callers can continue by their id. */
 export interface ResponsesOptions {
   /**
@@ -59,8 +56,6 @@ export interface ResponsesOptions {
    */
   readonly stateSecret?: string | undefined
 }
-
-export const RESPONSES_OPTIONS = memberNames<ResponsesOptions>()('store retentionDays stateSecret')
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
@@ -236,15 +231,6 @@ export interface GatewayOptions {
   readonly ids?: Ids | undefined
 }
 
-export const GATEWAY_OPTIONS = memberNames<GatewayOptions>()(
-  'vendors endpoints models catalog prices showPrices billing unknownModels unpricedFeatures store usage keys',
-  'authenticate limits plans rateLimiter concurrencyLimiter timeouts routing operatorKey clientAddress',
-  'bodyLimitBytes fetchedBytesPerAccount holdTtlMs disconnect drainMs defaultMaxOutputTokens showBalanceInErrors',
-  'unknownInputTokens spendingThresholds estimateTokens responses cache batches accountStorage overload',
-  'webhookSecret taskDeadlineMs taskPollIntervalMs taskRetentionDays allowPrivateUrls promptCaching hooks onEvent',
-  'observe logger transport clock ids',
-)
-
 export const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
 export const DEFAULT_DRAIN_MS = 30_000
 
@@ -260,12 +246,12 @@ export function defaultHoldTtlMs(totalMs: number, drainMs: number): number {
 /** Billing mode of a gateway, or `off`. A mode alone, such as `'metered'`, is short for `{ mode: 'metered' }`. */
 export type BillingOption = BillingMode | 'off' | { readonly mode: BillingMode | 'off' }
 
-const MODES: readonly unknown[] = ['prepaid', 'metered', 'off'] satisfies (BillingMode | 'off')[]
+const BILLING_MODES: readonly unknown[] = ['prepaid', 'metered', 'off'] satisfies (BillingMode | 'off')[]
 
 /** @throws TypeError for an invalid option. */
 export function billingModeOf(option: BillingOption | undefined): BillingMode | 'off' {
   const mode: unknown =
     option === undefined ? 'prepaid' : typeof option === 'object' && option !== null ? option.mode : option
-  if (!MODES.includes(mode)) throw new TypeError("createGateway: billing must be 'prepaid', 'metered' or 'off'")
+  if (!BILLING_MODES.includes(mode)) throw new TypeError("createGateway: billing must be 'prepaid', 'metered' or 'off'")
   return mode as BillingMode | 'off'
 }

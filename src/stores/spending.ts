@@ -1,6 +1,5 @@
 // See docs/decisions/0006-spending-caps.md.
 
-import { memberNames } from '../core/known-members.ts'
 import type { SpendingCap } from './principal.ts'
 
 /**
@@ -139,8 +138,6 @@ export interface SpendingThresholds {
   /** Thresholds of the balance after the latest credit, and of the credit limit of a metered account. */
   readonly balance: readonly number[]
 }
-
-export const SPENDING_THRESHOLDS_MEMBERS = memberNames<SpendingThresholds>()('caps balance')
 
 /** Threshold that a charge has passed. Exactly one charge in a store passes a given threshold. */
 export interface ThresholdCrossing {

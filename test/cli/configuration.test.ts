@@ -9,7 +9,7 @@ import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
 import type { Environment } from '../../src/cli/terminal.ts'
-import { GATEWAY_OPTIONS } from '../../src/gateway/options.ts'
+import { optionSchemas } from '../../src/gateway/check-options.ts'
 
 let folder: string
 const before = process.cwd()
@@ -191,7 +191,7 @@ describe('the configuration file', () => {
     ]
     const known = [...Object.keys(FURTHER_OPTIONS.shape), ...variables, ...ofServe, ...code]
 
-    expect(Object.keys(GATEWAY_OPTIONS).filter((name) => !known.includes(name))).toEqual([])
+    expect(Object.keys(optionSchemas()).filter((name) => !known.includes(name))).toEqual([])
   })
 
   test('gives way to a variable that names a file of models, vendors, prices or plans', async () => {
