@@ -7,7 +7,7 @@ import { modelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { wholePriceFile } from '../catalog/prices/price-file.ts'
 import { isAddress } from '../gateway/catalog-options.ts'
 import type { CommandArguments } from './command.ts'
-import { FURTHER_OPTIONS, type FurtherOptions } from './further-options.ts'
+import { FILE_ONLY_OPTIONS, type FileOnlyOptions } from './file-only-options.ts'
 import { parsedJson, readText, SettingError } from './setting-values.ts'
 import { SETTINGS, VENDOR_VARIABLES } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
@@ -21,7 +21,7 @@ export interface Configuration {
   /** Name of the file, or `undefined` if there is none. */
   readonly file: string | undefined
   readonly serveConsole: boolean
-  readonly gateway: FurtherOptions
+  readonly gateway: FileOnlyOptions
   /** Returns the error with the name of the flag or member that set the variable. */
   named(error: unknown): unknown
 }
@@ -98,7 +98,7 @@ export interface ConfigFile {
   /** Folder that paths in the file are relative to. */
   readonly folder: string
   readonly serveConsole: boolean
-  readonly gateway: FurtherOptions
+  readonly gateway: FileOnlyOptions
 }
 
 /** Variables whose values are paths, relative to the folder of the file. */
@@ -225,7 +225,7 @@ const CONFIG_SCHEMA = z.strictObject({
   $schema: z.string().exactOptional().describe('the schema of this file, for editors'),
   ...membersOf(SETTINGS),
   console: z.boolean().exactOptional().describe('also serve the page for operators at /console/'),
-  gateway: FURTHER_OPTIONS.exactOptional().describe('further options of createGateway'),
+  gateway: FILE_ONLY_OPTIONS.exactOptional().describe('further options of createGateway'),
 })
 
 /** Turns `limits.perKey` into a member of the object `limits`. */

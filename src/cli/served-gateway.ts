@@ -7,7 +7,7 @@ import { createGateway, type Gateway } from '../gateway/gateway.ts'
 import type { GatewayOptions } from '../gateway/options.ts'
 import { openWithEngine } from '../stores/sqlite/sqlite-engine.ts'
 import type { ConfiguredVendor } from './configured-vendors.ts'
-import type { FurtherOptions } from './further-options.ts'
+import type { FileOnlyOptions } from './file-only-options.ts'
 import { DEFAULT_STORE, missingEngine } from './open-store.ts'
 import { billingOptions, fixedKeys, type ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
@@ -19,7 +19,7 @@ import { SettingError } from './setting-values.ts'
 export function servedGateway(
   settings: ServeSettings,
   vendors: readonly ConfiguredVendor[],
-  further: FurtherOptions | undefined,
+  further: FileOnlyOptions | undefined,
   parts: Pick<GatewayOptions, 'store' | 'rateLimiter' | 'concurrencyLimiter' | 'logger' | 'onEvent' | 'observe'>,
 ): Gateway {
   try {

@@ -4,6 +4,7 @@ import * as z from 'zod'
 import { checkModelRows, checkWholeRows } from '../catalog/check-model-rows.ts'
 import { memberNames } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
+import { onDemand } from '../core/on-demand.ts'
 import {
   anyObject,
   anything,
@@ -35,6 +36,7 @@ import { billingModeOf, DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, type GatewayOptions 
 
 const OWNER = 'createGateway'
 const SHORTEST_STATE_SECRET = 24
+const SOURCE = 'must be the path or the http(s) address of a snapshot'
 
 const infinitePositive = z
   .custom((value) => typeof value === 'number' && value > 0, 'must be a positive number')
@@ -73,207 +75,213 @@ const routing = {
 
 const retention = atLeast(1, 'must be at least 1 day, or Infinity')
 
-/** Schemas of the options, by their names. Schemas of parts are built once, when the first gateway is created. */
-export function optionSchemas(endpoints: readonly Endpoint[] = []) {
+/** Ids of endpoints, including those of shapes, and `default` for all others. */
+function disconnectSchema(endpoints: readonly Endpoint[]) {
+  const shapes = endpoints.flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
   const policy = oneOf('cancel', 'drain')
-  const shapes = [...ENDPOINTS, ...endpoints].flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
-  return {
-    vendors: z.array(
-      withMembers({ id: 'string', apiKeys: 'object' }, ({ input }) =>
-        typeof input === 'function'
-          ? `is a function; call it: ${input.name}({ apiKey })`
-          : 'must be a vendor from one of the factories',
-      ),
-      'must be a list',
-    ),
-    endpoints: z
-      .array(
-        withMembers(
-          { id: 'string', path: 'string', parse: 'function' },
-          'must be an endpoint with id, path and parse, for example from defineEndpoint',
-        ),
-        'must be a list',
-      )
-      .optional(),
-    models: z.array(anyObject, 'must be a list').optional(),
-    catalog: z
-      .strictObject({
-        from: z.string(SOURCE).min(1, SOURCE),
-        refreshMs: positive,
-        proxy: anything,
-      })
-      .optional(),
-    prices: anything,
-    showPrices: flag,
-    billing: z
-      .union(
-        [z.enum(['prepaid', 'metered', 'off']), z.strictObject({ mode: anything })],
-        "must be 'prepaid', 'metered' or 'off'",
-      )
-      .optional(),
-    unknownModels: anything,
-    unpricedFeatures: z
-      .custom(
-        (names) => Array.isArray(names) && names.every((name) => /^[a-z][a-z0-9_]*(?:=.+)?$/.test(String(name))),
-        'must be a list of names such as "web_search" or "beta=*"',
-      )
-      .optional(),
-    store: withMethods(['start', 'close'], "such as sqliteStore({ path: 'signalbox.db' })"),
-    usage: z
-      .union(
-        [
-          z.literal('off'),
-          z.strictObject({
-            retention: z.strictObject({ recordDays: retention, hourDays: retention, dayDays: retention }).optional(),
-          }),
-        ],
-        "must be 'off' or { retention }",
-      )
-      .optional(),
-    keys: z
-      .array(
-        z.strictObject({
-          key: anything,
-          account: anything,
-          tier: anything,
-          limits: rateLimitsSchema.optional(),
-          namesEndUsers: flag,
-        }),
-        'must be a list',
-      )
-      .optional(),
-    authenticate: callable,
-    limits: anything,
-    plans: plansSchema.optional(),
-    rateLimiter: withMethods(['take', 'adjust'], 'such as redisLimits({ client }).rateLimiter'),
-    concurrencyLimiter: withMethods(
-      ['acquire', 'renew', 'release'],
-      'such as redisLimits({ client }).concurrencyLimiter',
-    ),
-    timeouts: z
-      .strictObject({ connectMs: positive, firstByteMs: positive, idleMs: positive, totalMs: positive })
-      .optional(),
-    routing: z.strictObject({ ...routing, retryAfterTimeout: flag }).optional(),
-    operatorKey: secret(SHORTEST_OPERATOR_KEY),
-    clientAddress: anything,
-    bodyLimitBytes: positive,
-    fetchedBytesPerAccount: positive,
-    holdTtlMs: positive,
-    disconnect: z
-      .union(
-        [
-          z.enum(['cancel', 'drain']),
-          z.strictObject(Object.fromEntries(['default', ...shapes.map(({ id }) => id)].map((id) => [id, policy]))),
-        ],
-        'must be cancel or drain',
-      )
-      .optional(),
-    drainMs: positive,
-    defaultMaxOutputTokens: wholeNumber(MIN_CHOSEN_TOKENS, `must be a whole number from ${MIN_CHOSEN_TOKENS} on`),
-    showBalanceInErrors: flag,
-    unknownInputTokens: z
-      .strictObject({ ...tokens, models: z.record(z.string(), z.strictObject(tokens)).optional() })
-      .optional(),
-    spendingThresholds: z.strictObject({ caps: percents, balance: percents }).optional(),
-    estimateTokens: callable,
-    responses: z
-      .strictObject({
-        store: oneOf('caller', 'never'),
-        retentionDays: atLeast(1),
-        stateSecret: secret(SHORTEST_STATE_SECRET),
-      })
-      .optional(),
-    cache: z
-      .strictObject({
-        store: withMembers(
-          { get: 'function', generation: 'function' },
-          'must be a response cache, such as memoryCache()',
-        ).optional(),
-        rules: z
-          .array(
-            z.strictObject({
-              endpoints: texts,
-              models: texts,
-              sampling: oneOf('deterministic', 'any'),
-              partition: oneOf('account', 'key', 'user', 'gateway'),
-              ttlMs: positive,
-            }),
-            'must be a list',
-          )
-          .optional(),
-        callers: oneOf('may-ask', 'ignored'),
-        partition: oneOf('account', 'key', 'user'),
-        ttlMs: positive,
-        maxTtlMs: positive,
-        collapse: flag,
-      })
-      .optional(),
-    batches: z
-      .strictObject({
-        blobs: anything,
-        maxFileBytes: batchNumber,
-        retentionDays: batchNumber,
-        maxRequests: batchNumber,
-        maxOpenBatches: batchNumber,
-        requestsAtOnce: batchNumber,
-        native: flag,
-      })
-      .optional(),
-    accountStorage: z
-      .strictObject(
-        Object.fromEntries(
-          Object.keys(STORED_KINDS).map((kind) => [
-            kind,
-            z.strictObject({ count: storedNumber, byteLength: storedNumber }).optional(),
-          ]),
-        ),
-      )
-      .optional(),
-    overload: z
-      .strictObject({
-        maxInFlight: infinitePositive,
-        maxHeldBytes: infinitePositive,
-        maxEventLoopDelayMs: infinitePositive,
-      })
-      .optional(),
-    webhookSecret: anything,
-    taskDeadlineMs: positive,
-    taskPollIntervalMs: positive,
-    // A replayed answer contains a task id, which must still exist.
-    taskRetentionDays: atLeast(
-      SHORTEST_TASK_RETENTION_DAYS,
-      `must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
-    ),
-    allowPrivateUrls: flag,
-    promptCaching: oneOf('auto', 'off'),
-    hooks: z.array(anything, 'must be a list').optional(),
-    onEvent: callable,
-    observe: z
-      .array(
-        z
-          .looseObject(Object.fromEntries(OBSERVER_METHODS.map((name) => [name, callable])), 'must be an object')
-          .refine(
-            (observer) => OBSERVER_METHODS.some((name) => observer[name] !== undefined),
-            `has none of ${OBSERVER_METHODS.join(', ')}`,
-          ),
-        'must be a list',
-      )
-      .optional(),
-    logger: withMethods(['debug', 'info', 'warn', 'error'], 'such as console'),
-    transport: withMethods(['send', 'close']),
-    clock: withMethods(['now', 'schedule']),
-    ids: withMethods(['next']),
-  } satisfies { readonly [Name in keyof Required<GatewayOptions>]: z.ZodType }
+  const byEndpoint = Object.fromEntries(['default', ...shapes.map(({ id }) => id)].map((id) => [id, policy]))
+  return z.union([z.enum(['cancel', 'drain']), z.strictObject(byEndpoint)], 'must be cancel or drain').optional()
 }
 
-const SOURCE = 'must be the path or the http(s) address of a snapshot'
+/** Schemas of the options, by their names. */
+export const optionSchemas = onDemand(
+  () =>
+    ({
+      vendors: z.array(
+        withMembers({ id: 'string', apiKeys: 'object' }, ({ input }) =>
+          typeof input === 'function'
+            ? `is a function; call it: ${input.name}({ apiKey })`
+            : 'must be a vendor from one of the factories',
+        ),
+        'must be a list',
+      ),
+      endpoints: z
+        .array(
+          withMembers(
+            { id: 'string', path: 'string', parse: 'function' },
+            'must be an endpoint with id, path and parse, for example from defineEndpoint',
+          ),
+          'must be a list',
+        )
+        .optional(),
+      models: z.array(anyObject, 'must be a list').optional(),
+      catalog: z
+        .strictObject({
+          from: z.string(SOURCE).min(1, SOURCE),
+          refreshMs: positive,
+          proxy: anything,
+        })
+        .optional(),
+      prices: anything,
+      showPrices: flag,
+      billing: z
+        .union(
+          [z.enum(['prepaid', 'metered', 'off']), z.strictObject({ mode: anything })],
+          "must be 'prepaid', 'metered' or 'off'",
+        )
+        .optional(),
+      unknownModels: anything,
+      unpricedFeatures: z
+        .custom(
+          (names) => Array.isArray(names) && names.every((name) => /^[a-z][a-z0-9_]*(?:=.+)?$/.test(String(name))),
+          'must be a list of names such as "web_search" or "beta=*"',
+        )
+        .optional(),
+      store: withMethods(['start', 'close'], "such as sqliteStore({ path: 'signalbox.db' })"),
+      usage: z
+        .union(
+          [
+            z.literal('off'),
+            z.strictObject({
+              retention: z.strictObject({ recordDays: retention, hourDays: retention, dayDays: retention }).optional(),
+            }),
+          ],
+          "must be 'off' or { retention }",
+        )
+        .optional(),
+      keys: z
+        .array(
+          z.strictObject({
+            key: anything,
+            account: anything,
+            tier: anything,
+            limits: rateLimitsSchema.optional(),
+            namesEndUsers: flag,
+          }),
+          'must be a list',
+        )
+        .optional(),
+      authenticate: callable,
+      limits: anything,
+      plans: plansSchema.optional(),
+      rateLimiter: withMethods(['take', 'adjust'], 'such as redisLimits({ client }).rateLimiter'),
+      concurrencyLimiter: withMethods(
+        ['acquire', 'renew', 'release'],
+        'such as redisLimits({ client }).concurrencyLimiter',
+      ),
+      timeouts: z
+        .strictObject({ connectMs: positive, firstByteMs: positive, idleMs: positive, totalMs: positive })
+        .optional(),
+      routing: z.strictObject({ ...routing, retryAfterTimeout: flag }).optional(),
+      operatorKey: secret(SHORTEST_OPERATOR_KEY),
+      clientAddress: anything,
+      bodyLimitBytes: positive,
+      fetchedBytesPerAccount: positive,
+      holdTtlMs: positive,
+      disconnect: disconnectSchema(ENDPOINTS),
+      drainMs: positive,
+      defaultMaxOutputTokens: wholeNumber(MIN_CHOSEN_TOKENS, `must be a whole number from ${MIN_CHOSEN_TOKENS} on`),
+      showBalanceInErrors: flag,
+      unknownInputTokens: z
+        .strictObject({ ...tokens, models: z.record(z.string(), z.strictObject(tokens)).optional() })
+        .optional(),
+      spendingThresholds: z.strictObject({ caps: percents, balance: percents }).optional(),
+      estimateTokens: callable,
+      responses: z
+        .strictObject({
+          store: oneOf('caller', 'never'),
+          retentionDays: atLeast(1),
+          stateSecret: secret(SHORTEST_STATE_SECRET),
+        })
+        .optional(),
+      cache: z
+        .strictObject({
+          store: withMembers(
+            { get: 'function', generation: 'function' },
+            'must be a response cache, such as memoryCache()',
+          ).optional(),
+          rules: z
+            .array(
+              z.strictObject({
+                endpoints: texts,
+                models: texts,
+                sampling: oneOf('deterministic', 'any'),
+                partition: oneOf('account', 'key', 'user', 'gateway'),
+                ttlMs: positive,
+              }),
+              'must be a list',
+            )
+            .optional(),
+          callers: oneOf('may-ask', 'ignored'),
+          partition: oneOf('account', 'key', 'user'),
+          ttlMs: positive,
+          maxTtlMs: positive,
+          collapse: flag,
+        })
+        .optional(),
+      batches: z
+        .strictObject({
+          blobs: anything,
+          maxFileBytes: batchNumber,
+          retentionDays: batchNumber,
+          maxRequests: batchNumber,
+          maxOpenBatches: batchNumber,
+          requestsAtOnce: batchNumber,
+          native: flag,
+        })
+        .optional(),
+      accountStorage: z
+        .strictObject(
+          Object.fromEntries(
+            Object.keys(STORED_KINDS).map((kind) => [
+              kind,
+              z.strictObject({ count: storedNumber, byteLength: storedNumber }).optional(),
+            ]),
+          ),
+        )
+        .optional(),
+      overload: z
+        .strictObject({
+          maxInFlight: infinitePositive,
+          maxHeldBytes: infinitePositive,
+          maxEventLoopDelayMs: infinitePositive,
+        })
+        .optional(),
+      webhookSecret: anything,
+      taskDeadlineMs: positive,
+      taskPollIntervalMs: positive,
+      // A replayed answer contains a task id, which must still exist.
+      taskRetentionDays: atLeast(
+        SHORTEST_TASK_RETENTION_DAYS,
+        `must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
+      ),
+      allowPrivateUrls: flag,
+      promptCaching: oneOf('auto', 'off'),
+      hooks: z.array(anything, 'must be a list').optional(),
+      onEvent: callable,
+      observe: z
+        .array(
+          z
+            .looseObject(Object.fromEntries(OBSERVER_METHODS.map((name) => [name, callable])), 'must be an object')
+            .refine(
+              (observer) => OBSERVER_METHODS.some((name) => observer[name] !== undefined),
+              `has none of ${OBSERVER_METHODS.join(', ')}`,
+            ),
+          'must be a list',
+        )
+        .optional(),
+      logger: withMethods(['debug', 'info', 'warn', 'error'], 'such as console'),
+      transport: withMethods(['send', 'close']),
+      clock: withMethods(['now', 'schedule']),
+      ids: withMethods(['next']),
+    }) satisfies { readonly [Name in keyof Required<GatewayOptions>]: z.ZodType },
+)
+
+const schemaOfOptions = onDemand(() => z.strictObject(optionSchemas()))
 
 /**
  * Checks options at start, so that a configuration error is found before the first request.
  * @throws TypeError naming the option.
  */
 export function checkOptions(options: GatewayOptions): void {
-  checkBySchema(z.strictObject(optionSchemas(listOf(options?.endpoints))), options, OWNER)
+  const { endpoints } = options ?? {}
+  const schema = schemaOfOptions()
+  const hasOwn = Array.isArray(endpoints) && endpoints.every((one) => typeof one === 'object' && one !== null)
+  checkBySchema(
+    hasOwn ? schema.extend({ disconnect: disconnectSchema([...ENDPOINTS, ...endpoints]) }) : schema,
+    options,
+    OWNER,
+  )
   checkModelRows(options.models, OWNER)
   checkWholeRows(options.models ?? [], OWNER)
   checkVendors(options)
@@ -291,11 +299,6 @@ export function checkOptions(options: GatewayOptions): void {
   if (options.webhookSecret !== undefined) checkSecret(options.webhookSecret)
   planLimitsOf(options.plans, limitSetOf(options.limits, 'limits'))
   checkHoldTtl(options)
-}
-
-/** Returns the value if it is a list. Another value is a fault, which the schema reports. */
-function listOf<Item>(value: readonly Item[] | undefined): readonly Item[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'object' && item !== null) : []
 }
 
 function checkVendors({ vendors }: GatewayOptions): void {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Configuration, readConfiguration, syntaxErrorPlace } from '../../src/cli/configuration.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
-import { FURTHER_OPTIONS } from '../../src/cli/further-options.ts'
+import { FILE_ONLY_OPTIONS } from '../../src/cli/file-only-options.ts'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
@@ -189,7 +189,7 @@ describe('the configuration file', () => {
       'clientAddress',
       'ids',
     ]
-    const known = [...Object.keys(FURTHER_OPTIONS.shape), ...variables, ...ofServe, ...code]
+    const known = [...Object.keys(FILE_ONLY_OPTIONS.shape), ...variables, ...ofServe, ...code]
 
     expect(Object.keys(optionSchemas()).filter((name) => !known.includes(name))).toEqual([])
   })
