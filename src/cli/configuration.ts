@@ -9,7 +9,7 @@ import { isAddress } from '../gateway/catalog-options.ts'
 import type { CommandArguments } from './command.ts'
 import { FILE_ONLY_OPTIONS, type FileOnlyOptions } from './file-only-options.ts'
 import { parsedJson, readText, SettingError } from './setting-values.ts'
-import { SETTINGS, VENDOR_VARIABLES } from './settings.ts'
+import { SETTINGS, settingText, VENDOR_VARIABLES } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
 import { faultsOf, vendorsSchema } from './vendor-settings.ts'
 
@@ -64,7 +64,7 @@ export async function readConfiguration(
     origins.set(variable, `--${flag}`)
   }
   const file = await readConfigFile(path, environment)
-  for (const { variable, member = '' } of SETTINGS) {
+  for (const { variable, member } of SETTINGS) {
     if ((set[variable]?.trim() ?? '') !== '') continue
     const text = file?.variables.get(variable)
     if (text !== undefined) set[variable] = text
@@ -125,15 +125,15 @@ async function readConfigFile(path: string | undefined, environment: Environment
   const folder = dirname(resolve(name))
   const variables = new Map<string, string>()
   const documents = new Map<string, unknown>()
-  for (const { variable, member, toText } of SETTINGS) {
-    const value = member === undefined ? undefined : memberOf(content, member)
-    if (value === undefined || member === undefined) continue
+  for (const { variable, member } of SETTINGS) {
+    const value = memberOf(content, member)
+    if (value === undefined) continue
     if (isDocument(value, member)) documents.set(variable, value)
     else {
       const given = PATHS.includes(member)
         ? inFolder(folder, value)
         : expanded(value, `${name}: ${member}`, environment)
-      variables.set(variable, toText(given as never))
+      variables.set(variable, settingText(given))
     }
   }
   const { console: serveConsole = false, gateway = {} } = checked.data
@@ -233,7 +233,6 @@ function membersOf(settings: typeof SETTINGS): Record<string, z.ZodType> {
   const members: Record<string, z.ZodType> = {}
   const nested: Record<string, Record<string, z.ZodType>> = {}
   for (const { member, schema, text } of settings) {
-    if (member === undefined) continue
     const [name = '', inner] = member.split('.')
     const described = (schema as z.ZodString).exactOptional().describe(text)
     if (inner === undefined) members[name] = described
