@@ -18,8 +18,8 @@ import type { BillingMode } from '../stores/principal.ts'
 import type { CommandArguments, OptionDefinition } from './command.ts'
 import { configuredVendors } from './configured-vendors.ts'
 import { environmentProxy } from './environment-proxy.ts'
-import { readJson, SettingError } from './setting-values.ts'
-import { namingSetting, readModels, settingValues } from './settings.ts'
+import { namingSetting, readJson, SettingError } from './setting-values.ts'
+import { readModels, settingValues } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
 
 /** Settings of `signalbox serve`. */

@@ -5,7 +5,6 @@ import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/check-prices.ts'
 import { checkMarkup } from '../catalog/prices/list-prices.ts'
 import type { PriceFile } from '../catalog/prices/prices.ts'
-import { GatewayError } from '../core/errors.ts'
 import { type ClientAddress, forwardedAddress } from '../core/exchange.ts'
 import { mistakesBetween } from '../core/known-members.ts'
 import { SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
@@ -20,6 +19,7 @@ import { presetVariables } from './configured-vendors.ts'
 import { parseStoreSetting } from './open-store.ts'
 import {
   checkDollars,
+  namingSetting,
   parseCount,
   parseDelay,
   parseDuration,
@@ -372,17 +372,6 @@ export function settingValues(environment: Environment): SettingValues {
     return [name, text === '' ? undefined : namingSetting(variable, () => parse(variable, text))]
   })
   return Object.fromEntries(values) as unknown as SettingValues
-}
-
-/** Adds the variable's name to errors of shared code, which does not know about variables. */
-export function namingSetting<Value>(name: string, run: () => Value): Value {
-  try {
-    return run()
-  } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError || GatewayError.isInstance(error))
-      throw new SettingError(`${name}: ${error.message}`)
-    throw error
-  }
 }
 
 /** Names of members of the file in pairs of a variable, where they differ. */

@@ -179,12 +179,12 @@ export function vendorSettings(environment: Environment, documents?: Documents):
     },
     connection(id) {
       const { headers, query, proxy, tls } = commonOf(id)
-      const read = (values: Readonly<Record<string, string>>) => mapped(values, (value) => expanded(value, environment))
+      const read = (value: string): string => expanded(value, environment)
       return {
-        ...(headers === undefined ? {} : { headers: read(headers) }),
-        ...(query === undefined ? {} : { query: read(query) }),
-        ...(proxy === undefined ? {} : { proxy: expanded(proxy, environment) }),
-        ...(tls === undefined ? {} : { tls: tlsMaterial(tls, environment, folder) }),
+        headers: headers && mapped(headers, read),
+        query: query && mapped(query, read),
+        proxy: proxy && read(proxy),
+        tls: tls && tlsMaterial(tls, environment, folder),
       }
     },
     traits(id) {

@@ -12,17 +12,16 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { type AnswerRepair, OPENAI_RULES, plainMessages } from '../shared/openai-chat-dialect.ts'
 import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { reasoningTags, reasonsUnseen } from '../shared/reasoning.ts'
-import { bearerHeaders, checkVendorOptions, keyPool } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  type ChatOperation,
-  type EmbeddingsOperation,
-  type NamedVendorOptions,
-  type Vendor,
-  type VendorCall,
-  type VendorOptions,
-  vendorConnection,
-  type WireAnswer,
+import { bearerHeaders, commonParts } from '../shared/vendor-options.ts'
+import type {
+  ApiKeys,
+  ChatOperation,
+  EmbeddingsOperation,
+  NamedVendorOptions,
+  Vendor,
+  VendorCall,
+  VendorOptions,
+  WireAnswer,
 } from '../vendor.ts'
 import { converseBroken, converseDecoder, converseFromWire } from './converse-answer.ts'
 import { converseAbilities, converseToWire, SURCHARGES_LEFT_OUT } from './converse-request.ts'
@@ -64,13 +63,14 @@ const ERROR_WORDS: ErrorWords = { messages: [[/^the model '[^']*' does not suppo
  * @throws TypeError for an unknown option, and unless exactly one of `region` and `endpoint` is given.
  */
 export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
-  checkVendorOptions('amazonBedrock', options, AMAZON_BEDROCK_OPTIONS)
+  const common = commonParts('amazonBedrock', options, AMAZON_BEDROCK_OPTIONS, {
+    id: 'amazon-bedrock',
+    displayName: 'Amazon Bedrock',
+  })
+  const { apiKeys } = common
   checkEnumerated(options.service, Object.keys(OPENAI_PATHS), 'amazonBedrock', 'service')
   const service = options.service ?? 'bedrock-runtime'
   const { origin, prefix } = awsAddress('amazonBedrock', service, options)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const id = options.id ?? 'amazon-bedrock'
   const errors = errorReader(ERROR_WORDS, apiKeys)
   const dialect = {
     path: `${prefix}${OPENAI_PATHS[service]}/chat/completions`,
@@ -84,16 +84,11 @@ export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
     openWeight: openaiChat({ ...dialect, answerRepair: OPEN_WEIGHT_REPAIR }),
   })
   return {
-    id,
-    displayName: options.displayName ?? 'Amazon Bedrock',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'AWS_BEARER_TOKEN_BEDROCK or amazonBedrock({ apiKey })',
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'bedrock',
     catalogIds: listedModelIds,
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: service === 'bedrock-mantle' ? openai : bedrockChat(openai, converseChat(prefix, apiKeys)),
     ...(service === 'bedrock-mantle' ? {} : { embeddings: invokeEmbeddings(prefix) }),
     errorFrom: (answer, nowMs) => awsFailure(answer, nowMs, apiKeys) ?? errors.fromAnswer(answer, nowMs),

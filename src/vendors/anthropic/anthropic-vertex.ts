@@ -17,19 +17,18 @@ import {
 } from '../shared/google.ts'
 import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
-import { checkVendorOptions, type KeyHeaders, keyHeaders, keyPool } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  type MediaRules,
-  type MessagesOperation,
-  type NamedVendorOptions,
-  type Vendor,
-  type VendorCall,
-  type VendorFailure,
-  type VendorOptions,
-  vendorConnection,
-  type WireAnswer,
-  type WireRequest,
+import { commonParts, type KeyHeaders, keyHeaders } from '../shared/vendor-options.ts'
+import type {
+  ApiKeys,
+  MediaRules,
+  MessagesOperation,
+  NamedVendorOptions,
+  Vendor,
+  VendorCall,
+  VendorFailure,
+  VendorOptions,
+  WireAnswer,
+  WireRequest,
 } from '../vendor.ts'
 import { chatDecoder, messagesRequestFor, mostOutputTokens, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom, messagesStreamError } from './error-from.ts'
@@ -80,10 +79,10 @@ const OLDER_MODELS = /^claude-(?:3|(?:opus|sonnet)-4(?:-1)?(?:@|$))/
  * @throws TypeError for an unknown option, and naming the option and variable if project or location is invalid.
  */
 export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
-  checkVendorOptions('anthropicVertex', options, ANTHROPIC_VERTEX_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const { origin, path, place } = googleCloudAddress('anthropicVertex', options, pool)
+  const usual = { id: 'anthropic-vertex', displayName: 'Claude on Vertex AI' }
+  const common = commonParts('anthropicVertex', options, ANTHROPIC_VERTEX_OPTIONS, usual)
+  const { apiKeys } = common
+  const { origin, path, place } = googleCloudAddress('anthropicVertex', options, common)
   if (place === undefined)
     throw new TypeError('anthropicVertex: set project (GOOGLE_CLOUD_PROJECT) and location (GOOGLE_CLOUD_LOCATION)')
   const models = `${path}/publishers/anthropic/models`
@@ -104,15 +103,11 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
     leavesOut: new Set(['speed', 'inference_geo']),
   }
   return {
-    id: options.id ?? 'anthropic-vertex',
+    ...common,
     telemetryName: 'gcp.vertex_ai',
-    displayName: options.displayName ?? 'Claude on Vertex AI',
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy:
       'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or anthropicVertex({ project, location, apiKey: googleDefaultCredentials() })',
-    models: [],
     catalogId: 'vertex',
     // Listed prices apply to the global location.
     catalogIds: (upstream) => {
@@ -120,7 +115,6 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
       return place.location === 'global' || OLDER_MODELS.test(upstream) ? [upstream] : ['', upstream]
     },
     claims: ['claude-*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: {
       toWire: (call) => hostedChatToWire(call, host),
       leavesOut: SURCHARGES_LEFT_OUT,

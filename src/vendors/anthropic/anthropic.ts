@@ -5,25 +5,22 @@ import { type AwsLocation, awsAddress, awsFailure, baseModelId, listedModelIds }
 import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
 import {
-  checkVendorOptions,
-  keyPool,
+  commonParts,
   type ResourceAddress,
   resourceAddress,
-  type VendorAddress,
   type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  type NamedVendorOptions,
-  type NativeBatches,
-  type NativeCall,
-  type NativeReport,
-  type NativeResult,
-  type Vendor,
-  type VendorOptions,
-  vendorConnection,
-  type WireAnswer,
+import type {
+  ApiKeys,
+  NamedVendorOptions,
+  NativeBatches,
+  NativeCall,
+  NativeReport,
+  NativeResult,
+  Vendor,
+  VendorOptions,
+  WireAnswer,
 } from '../vendor.ts'
 import { ANTHROPIC_PRICE_MEMBERS, anthropicMedia } from './anthropic-vertex.ts'
 import {
@@ -84,15 +81,16 @@ const ANTHROPIC_BEDROCK_OPTIONS = memberNames<Omit<AnthropicBedrockOptions, keyo
  * @throws TypeError if `baseURL` is not an http(s) URL.
  */
 export function anthropic(options: AnthropicOptions = {}): Vendor {
-  checkVendorOptions('anthropic', options, ANTHROPIC_OPTIONS)
-  const address = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
-  const vendor = messagesVendor(options, address, {
-    id: 'anthropic',
-    displayName: 'Anthropic',
+  const common = commonParts('anthropic', options, ANTHROPIC_OPTIONS, { id: 'anthropic', displayName: 'Anthropic' })
+  const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
+  const address = messagesAddress(prefix, options)
+  return {
+    ...messagesVendor(common, origin, address),
     configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
-  })
-  // Claude in the clouds has other batch APIs, or no batch API.
-  return { ...vendor, claims: ['claude-*'], batches: messageBatches(messagesAddress(address.prefix, options)) }
+    claims: ['claude-*'],
+    // Claude in the clouds has other batch APIs, or no batch API.
+    batches: messageBatches(address),
+  }
 }
 
 /**
@@ -101,15 +99,15 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
  * @throws TypeError unless exactly one of `resource` and `endpoint` is given and valid.
  */
 export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
-  checkVendorOptions('anthropicFoundry', options, ANTHROPIC_FOUNDRY_OPTIONS)
+  const usual = { id: 'anthropic-foundry', displayName: 'Claude in Foundry' }
+  const common = commonParts('anthropicFoundry', options, ANTHROPIC_FOUNDRY_OPTIONS, usual)
   const given = resourceAddress('anthropicFoundry', options, 'services.ai.azure.com')
   const { origin, prefix } = vendorAddress(given)
-  const address = { origin, prefix: prefix.replace(/(?:\/anthropic)?(?:\/v1(?:\/messages)?)?$/, '/anthropic') }
-  return messagesVendor(options, address, {
-    id: options.id ?? 'anthropic-foundry',
-    displayName: options.displayName ?? 'Claude in Foundry',
+  const base = prefix.replace(/(?:\/anthropic)?(?:\/v1(?:\/messages)?)?$/, '/anthropic')
+  return {
+    ...messagesVendor(common, origin, messagesAddress(base, options)),
     configuredBy: 'ANTHROPIC_FOUNDRY_API_KEY or anthropicFoundry({ apiKey })',
-  })
+  }
 }
 
 /**
@@ -118,21 +116,17 @@ export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
  * @throws TypeError unless exactly one of `region` and `endpoint` is given and valid.
  */
 export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
-  checkVendorOptions('anthropicBedrock', options, ANTHROPIC_BEDROCK_OPTIONS)
+  const usual = { id: 'anthropic-bedrock', displayName: 'Claude in Amazon Bedrock' }
+  const common = commonParts('anthropicBedrock', options, ANTHROPIC_BEDROCK_OPTIONS, usual)
   checkEnumerated(options.service, ['bedrock-runtime', 'bedrock-mantle'], 'anthropicBedrock', 'service')
   const { origin, prefix } = awsAddress('anthropicBedrock', options.service ?? 'bedrock-runtime', options)
-  const vendor = messagesVendor(
-    options,
-    { origin, prefix: `${prefix}/anthropic` },
-    {
-      id: options.id ?? 'anthropic-bedrock',
-      displayName: options.displayName ?? 'Claude in Amazon Bedrock',
-      configuredBy: 'AWS_BEARER_TOKEN_BEDROCK or anthropicBedrock({ apiKey })',
-    },
-    (apiKey) => ['authorization', `Bearer ${apiKey}`],
-  )
+  const vendor = messagesVendor(common, origin, {
+    ...messagesAddress(`${prefix}/anthropic`, options),
+    keyHeaders: (apiKey) => ['authorization', `Bearer ${apiKey}`],
+  })
   return {
     ...vendor,
+    configuredBy: 'AWS_BEARER_TOKEN_BEDROCK or anthropicBedrock({ apiKey })',
     catalogId: 'bedrock',
     catalogIds: (upstream) => (baseModelId(upstream).startsWith('anthropic.') ? listedModelIds(upstream) : []),
     errorFrom: (answer, nowMs) => awsFailure(answer, nowMs, vendor.apiKeys) ?? vendor.errorFrom(answer, nowMs),
@@ -141,23 +135,15 @@ export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
 
 /** Creates the vendor at an address. The names are for display. */
 function messagesVendor(
-  options: Omit<AnthropicOptions, 'baseURL'>,
-  { origin, prefix }: VendorAddress,
-  names: Pick<Vendor, 'id' | 'displayName' | 'configuredBy'>,
-  keyHeaders?: MessagesAddress['keyHeaders'],
-): Vendor {
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const address = { ...messagesAddress(prefix, options), keyHeaders }
+  common: ReturnType<typeof commonParts>,
+  origin: string,
+  address: MessagesAddress,
+): Omit<Vendor, 'configuredBy'> {
+  const { apiKeys } = common
   return {
-    ...names,
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    ...pool,
-    models: [],
     catalogId: 'anthropic',
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: {
       toWire: (call) => chatToWire(call, address),
       leavesOut: SURCHARGES_LEFT_OUT,

@@ -26,17 +26,15 @@ import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-r
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
 import {
-  checkVendorOptions,
+  commonParts,
   keyHeaders,
-  keyPool,
   type ResourceAddress,
   resourceAddress,
   type SafetyIdentifierOptions,
-  safetyIdentifiers,
   type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
-import { type NamedVendorOptions, type Vendor, type VendorOptions, vendorConnection } from '../vendor.ts'
+import type { NamedVendorOptions, Vendor, VendorOptions } from '../vendor.ts'
 
 /** Options of {@link azureOpenai}. */
 export interface AzureOpenAIOptions
@@ -112,12 +110,10 @@ const RULES_WITHOUT_SOURCES = {
  * @throws TypeError for an unknown option, an invalid version, and unless exactly one of `resource` and `endpoint` is given.
  */
 export function azureOpenai(options: AzureOpenAIOptions): Vendor {
-  checkVendorOptions('azureOpenai', options, AZURE_OPENAI_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const id = options.id ?? 'azure-openai'
+  const usual = { id: 'azure-openai', displayName: 'Azure OpenAI' }
+  const parts = commonParts('azureOpenai', options, AZURE_OPENAI_OPTIONS, usual)
   const { origin, prefix, apiVersion } = addressOf(options)
-  const errors = errorReader(ERROR_WORDS, apiKeys)
+  const errors = errorReader(ERROR_WORDS, parts.apiKeys)
   const deployments = new Map(Object.entries(options.deployments ?? {}))
   const modelOf = (deployment: string): string => deployments.get(deployment) ?? deployment
   const path = (operation: string): OperationPath => operationPath(`${prefix}/openai`, operation, apiVersion)
@@ -140,18 +136,11 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
   }
   return {
-    id,
+    ...parts,
     telemetryName: 'azure.ai.openai',
-    displayName: options.displayName ?? 'Azure OpenAI',
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('azureOpenai', options.safetyIdentifierKey),
-    ...pool,
     configuredBy: 'AZURE_OPENAI_API_KEY or azureOpenai({ apiKey })',
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'azure',
-    passUnknownModels: options.passUnknownModels ?? false,
     ...((options.responses ?? hasResponses(apiVersion))
       ? {
           chat: chatByResponses(chat, responses, (deployment, request) =>

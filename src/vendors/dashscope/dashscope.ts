@@ -28,24 +28,17 @@ import {
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { type ErrorReader, type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
-import {
-  bearerHeaders,
-  checkVendorOptions,
-  keyPool,
-  type VendorAddress,
-  vendorAddress,
-} from '../shared/vendor-options.ts'
-import {
-  type AnswerBody,
-  type ImageOperation,
-  type MediaRules,
-  type RerankInput,
-  type RerankLimits,
-  type RerankOperation,
-  type Vendor,
-  type VendorCall,
-  type VendorOptions,
-  vendorConnection,
+import { bearerHeaders, commonParts, type VendorAddress, vendorAddress } from '../shared/vendor-options.ts'
+import type {
+  AnswerBody,
+  ImageOperation,
+  MediaRules,
+  RerankInput,
+  RerankLimits,
+  RerankOperation,
+  Vendor,
+  VendorCall,
+  VendorOptions,
 } from '../vendor.ts'
 import { DASHSCOPE_TRANSCRIPTION_MODELS, speechOperation, transcriptionOperation } from './audio.ts'
 import { videoOperation } from './video-operation.ts'
@@ -81,20 +74,16 @@ const DASHSCOPE_OPTIONS = memberNames<Omit<DashScopeOptions, keyof VendorOptions
  * @throws TypeError if `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
-  checkVendorOptions('dashscope', options, DASHSCOPE_OPTIONS)
+  const common = commonParts('dashscope', options, DASHSCOPE_OPTIONS, { id: 'dashscope', displayName: 'DashScope' })
+  const { apiKeys } = common
   const region = options.region ?? 'intl'
   if (!Object.hasOwn(REGION_ORIGINS, region)) throw new TypeError(`unknown DashScope region: ${region}`)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
   const secrets = [...apiKeys, ...Object.values(options.headers ?? {}), ...Object.values(options.query ?? {})]
   const { origin, prefix } = addressOf(options.baseURL ?? REGION_ORIGINS[region])
   const errors = errorReader(DASHSCOPE_ERROR_WORDS, apiKeys)
   return {
-    id: 'dashscope',
-    displayName: 'DashScope',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'DASHSCOPE_API_KEY or dashscope({ apiKey })',
     models: DASHSCOPE_TRANSCRIPTION_MODELS,
     hasBuiltInModels: true,
@@ -109,7 +98,6 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       'paraformer-*',
       'fun-asr*',
     ],
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: openaiChat({
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
       rulesFor: dashscopeRules,

@@ -3,17 +3,16 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { memberNames } from '../../core/known-members.ts'
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../shared/google.ts'
-import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
-import {
-  type ImageOperation,
-  type NativeBatches,
-  type NativeCall,
-  type NativeReport,
-  type NativeResult,
-  type Vendor,
-  type VendorOptions,
-  vendorConnection,
-  type WireAnswer,
+import { commonParts, vendorAddress } from '../shared/vendor-options.ts'
+import type {
+  ImageOperation,
+  NativeBatches,
+  NativeCall,
+  NativeReport,
+  NativeResult,
+  Vendor,
+  VendorOptions,
+  WireAnswer,
 } from '../vendor.ts'
 import { errorFrom, type GeminiApi } from './api-request.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
@@ -45,7 +44,8 @@ const GEMINI_OPTIONS = memberNames<Omit<GeminiOptions, keyof VendorOptions>>()('
  * @throws TypeError if `baseURL`, `apiVersion` or `images` is invalid.
  */
 export function gemini(options: GeminiOptions = {}): Vendor {
-  checkVendorOptions('gemini', options, GEMINI_OPTIONS)
+  const common = commonParts('gemini', options, GEMINI_OPTIONS, { id: 'gemini', displayName: 'Google Gemini' })
+  const { apiKeys } = common
   const apiVersion = options.apiVersion ?? 'v1beta'
   if (!/^v\d\w*$/.test(apiVersion)) throw new TypeError(`apiVersion is not a version such as v1beta: ${apiVersion}`)
   const imagesBy = options.images ?? 'interactions'
@@ -55,19 +55,12 @@ export function gemini(options: GeminiOptions = {}): Vendor {
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://generativelanguage.googleapis.com', versionPath)
   const basePath = `${prefix}${versionPath}`
   const api: GeminiApi = { basePath, hasCallIds: true, wrapsCounts: true }
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
   return {
-    id: 'gemini',
+    ...common,
     telemetryName: 'gcp.gemini',
-    displayName: 'Google Gemini',
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
-    models: [],
     claims: ['gemini-*', 'gemma-*', 'imagen-*', 'veo-*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     ...generateContent(api),
     embeddings: {
       maxInputs: MAX_EMBEDDING_INPUTS,

@@ -15,18 +15,17 @@ import { unsupportedParameter } from '../shared/invalid-response.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { OPENAI_RULES } from '../shared/openai-chat-dialect.ts'
 import { errorReader } from '../shared/openai-error.ts'
-import { checkVendorOptions, keyHeaders, keyPool } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  type ChatOperation,
-  type EmbeddingsOperation,
-  type NamedVendorOptions,
-  type Vendor,
-  type VendorCall,
-  type VendorOptions,
-  vendorConnection,
-  type WireAnswer,
-  type WireRequest,
+import { commonParts, keyHeaders } from '../shared/vendor-options.ts'
+import type {
+  ApiKeys,
+  ChatOperation,
+  EmbeddingsOperation,
+  NamedVendorOptions,
+  Vendor,
+  VendorCall,
+  VendorOptions,
+  WireAnswer,
+  WireRequest,
 } from '../vendor.ts'
 import { apiRequestHead, errorFrom, type GeminiApi, modelId } from './api-request.ts'
 import { droppedFields, isVector, textsOf, unitVector } from './embeddings.ts'
@@ -62,13 +61,11 @@ const VERTEX_OPTIONS = memberNames<Omit<VertexOptions, keyof VendorOptions>>()(
  * @throws TypeError for an unknown option, and naming the option and variable if project, location or key is invalid.
  */
 export function vertex(options: VertexOptions): Vendor {
-  checkVendorOptions('vertex', options, VERTEX_OPTIONS)
+  const common = commonParts('vertex', options, VERTEX_OPTIONS, { id: 'vertex', displayName: 'Vertex AI' })
+  const { apiKeys } = common
   const version = options.apiVersion ?? 'v1'
   if (!/^v\d\w*$/.test(version)) throw new TypeError(`vertex: apiVersion is not a version such as v1: ${version}`)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const id = options.id ?? 'vertex'
-  const { origin, path, place } = googleCloudAddress('vertex', options, pool, version)
+  const { origin, path, place } = googleCloudAddress('vertex', options, common, version)
   const api: GeminiApi = { basePath: `${path}/publishers/google`, hasCallIds: false, wrapsCounts: false }
   const ofGoogle = generateContent(api)
   // A tuned model is an endpoint of the project, not a publisher's model.
@@ -78,19 +75,14 @@ export function vertex(options: VertexOptions): Vendor {
   const chatOf = (upstream: string): ChatOperation =>
     isTuned(upstream) ? tuned.chat : isOpen(upstream) ? open : ofGoogle.chat
   return {
-    id,
+    ...common,
     telemetryName: 'gcp.vertex_ai',
-    displayName: options.displayName ?? 'Vertex AI',
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy:
       'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or vertex({ project, location, apiKey: googleDefaultCredentials() })',
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'vertex',
     catalogIds: (upstream) => (upstream.startsWith('claude-') ? [] : [upstream]),
     claims: ['gemini-*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     ...ofGoogle,
     chat: chatByModel(chatOf, allowsStorage),
     tokenCount: {

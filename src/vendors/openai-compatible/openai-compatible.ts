@@ -25,21 +25,12 @@ import {
 import { ownsEncryptedReasoning, reasoningTags } from '../shared/reasoning.ts'
 import { compatibleRerank } from '../shared/rerank.ts'
 import {
-  checkVendorOptions,
-  keyPool,
+  commonParts,
   type SafetyIdentifierOptions,
-  safetyIdentifiers,
   type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  type NamedVendorOptions,
-  type Vendor,
-  type VendorFailure,
-  type VendorOptions,
-  vendorConnection,
-} from '../vendor.ts'
+import type { ApiKeys, NamedVendorOptions, Vendor, VendorFailure, VendorOptions } from '../vendor.ts'
 import {
   completionsRules,
   droppedFields,
@@ -127,13 +118,13 @@ function isPreset(given: Preset | OpenAICompatibleOptions | undefined): given is
 }
 
 function plainVendor(options: OpenAICompatibleOptions): Vendor {
-  checkVendorOptions('openaiCompatible', options, OPENAI_COMPATIBLE_OPTIONS)
-  checkId(options.id)
+  const { id } = options ?? {}
+  const common = commonParts('openaiCompatible', options, OPENAI_COMPATIBLE_OPTIONS, { id, displayName: id })
+  checkId(id)
   checkInputs(options.maxEmbeddingInputs)
   if (!Array.isArray(options.models)) throw new TypeError('openaiCompatible: models must be a list')
-  const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
-  const errors = errorReader({}, pool.apiKeys)
+  const errors = errorReader({}, common.apiKeys)
   const replays = options.replaysExtensions === true
   const rules = activeRules(replays ? PASS_ALL : { ...PASS_ALL, messages: plainMessages })
   const { fromStream: streamFailure } = errors
@@ -152,19 +143,13 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     streamFailure,
   }
   return {
-    id: options.id,
-    displayName: options.displayName ?? options.id,
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('openaiCompatible', options.safetyIdentifierKey),
     priceMembers: OPENAI_PRICE_MEMBERS,
     // An empty key counts as one key: the server needs no credential, only its address.
-    ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
-    configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
-    passUnknownModels: options.passUnknownModels ?? false,
+    ...(common.apiKeys.length === 0 ? { apiKeys: [''] } : {}),
+    configuredBy: `openaiCompatible({ id: '${id}', apiKey })`,
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
-    models: options.models.map((model) => ({ ...model, vendor: options.id })),
     ...(options.responses === true
       ? {
           chat: chatByResponses(chat, responses),
@@ -194,11 +179,12 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
 
 function presetVendor(preset: Preset, options: PresetOptions): Vendor {
   checkPreset(preset)
-  checkPresetOptions(preset, options)
-  const id = options.id ?? preset.id
-  const pool = keyPool(options.apiKey)
+  const usual = { id: preset.id, displayName: preset.name }
+  const common = commonParts(`openaiCompatible(presets.${preset.id})`, options, PRESET_OPTIONS, usual)
+  checkId(common.id)
+  checkInputs(options.maxEmbeddingInputs)
   const { origin, prefix } = vendorAddress(options.baseURL ?? presetAddress(preset, options.account))
-  const errors = errorReader(preset.errors ?? {}, pool.apiKeys)
+  const errors = errorReader(preset.errors ?? {}, common.apiKeys)
   const { embeddings = {}, serves } = preset
   const images = { path: `${prefix}/images/generations`, streamFailure: errors.fromStream }
   const responses: OpenAIResponsesDialect = {
@@ -213,18 +199,13 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
   const servesResponses = options.responses ?? serves.includes('responses')
   const hasResponsesOnly = servesResponses && !serves.includes('chat')
   return {
-    id,
-    displayName: options.displayName ?? preset.name,
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('openaiCompatible', options.safetyIdentifierKey),
     priceMembers: OPENAI_PRICE_MEMBERS,
-    ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
+    ...(common.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : {}),
     ...(preset.needsKey ? {} : { hasLongSilences: true }),
     configuredBy: [...preset.keyVariables, `openaiCompatible(presets.${preset.id}, { apiKey })`].join(' or '),
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: preset.id,
     // A server without keys serves what its operator has loaded. A vendor with named models serves only those and the catalog's.
     claims: options.models === undefined ? preset.claims : undefined,
@@ -297,12 +278,6 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
       : {}),
     errorFrom: errors.fromAnswer,
   }
-}
-
-function checkPresetOptions(preset: Preset, options: PresetOptions): void {
-  checkVendorOptions(`openaiCompatible(presets.${preset.id})`, options, PRESET_OPTIONS)
-  if (options.id !== undefined) checkId(options.id)
-  checkInputs(options.maxEmbeddingInputs)
 }
 
 function checkInputs(maxEmbeddingInputs = 1): void {

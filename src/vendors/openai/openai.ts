@@ -29,14 +29,12 @@ import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-r
 import { openaiTranscriptions, TEXT_ABILITIES, WHISPER_ABILITIES } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
 import {
-  checkVendorOptions,
-  keyPool,
+  commonParts,
   type SafetyIdentifierOptions,
-  safetyIdentifiers,
   type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
-import { type Vendor, type VendorOptions, vendorConnection } from '../vendor.ts'
+import type { Vendor, VendorOptions } from '../vendor.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
 const OMNI_CREATED = Date.UTC(2024, 8, 26) / 1000
@@ -206,9 +204,8 @@ const BREAKPOINT_RULES = {
  * @throws TypeError if `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
-  checkVendorOptions('openai', options, OPENAI_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
+  const common = commonParts('openai', options, OPENAI_OPTIONS, { id: 'openai', displayName: 'OpenAI' })
+  const { apiKeys } = common
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.openai.com', API_PATH)
   const errors = errorReader({}, apiKeys)
   const fieldOf = (upstream: string): TokenLimitField =>
@@ -231,18 +228,12 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     streamFailure: errors.fromStream,
   }
   return {
-    id: 'openai',
-    displayName: 'OpenAI',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('openai', options.safetyIdentifierKey),
-    ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: [...OPENAI_SPEECH_MODELS, ...OPENAI_TRANSCRIPTION_MODELS, ...OPENAI_MODERATION_MODELS],
     hasBuiltInModels: true,
     claims: CLAIMS,
-    passUnknownModels: options.passUnknownModels ?? false,
     ...(options.responses === false
       ? { chat }
       : { chat: chatByResponses(chat, responses, takesToolsByResponses), responses: openaiResponses(responses) }),

@@ -4,8 +4,8 @@ import type { FieldRules } from '../shared/openai-chat-dialect.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
-import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
-import { type RerankOperation, type Vendor, type VendorOptions, vendorConnection } from '../vendor.ts'
+import { commonParts, vendorAddress } from '../shared/vendor-options.ts'
+import type { RerankOperation, Vendor, VendorOptions } from '../vendor.ts'
 
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
@@ -67,21 +67,15 @@ const ERROR_WORDS: ErrorWords = {
  *   different hosts.
  */
 export function voyage(options: VoyageOptions = {}): Vendor {
-  checkVendorOptions('voyage', options, VOYAGE_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
+  const common = commonParts('voyage', options, VOYAGE_OPTIONS, { id: 'voyage', displayName: 'Voyage AI' })
+  const { apiKeys } = common
   const { origin, prefix } = vendorAddress(options.baseURL ?? originOf(apiKeys), API_PATH)
   const errors = errorReader(ERROR_WORDS, apiKeys)
   return {
-    id: 'voyage',
-    displayName: 'Voyage AI',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'VOYAGE_API_KEY or voyage({ apiKey })',
-    models: [],
     claims: ['voyage-*', 'rerank-2*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 1000,
