@@ -13,50 +13,46 @@ const FILE = 'SIGNALBOX_VENDORS'
 const PASSING = 'SIGNALBOX_PASS_UNKNOWN_MODELS'
 
 const text = z.string().min(1)
-const texts = z.record(text, z.string())
+const word = text.exactOptional()
+const flag = z.boolean().exactOptional()
+const texts = z.record(text, z.string()).exactOptional()
 const tokenLimitField = z.enum(['max_tokens', 'max_completion_tokens'])
+const tokenLimitFields = z.record(text, tokenLimitField).exactOptional()
+const maxEmbeddingInputs = z.int().positive().exactOptional()
 
 /** Options of every vendor. */
 const common = {
-  headers: texts.exactOptional(),
-  query: texts.exactOptional(),
+  headers: texts,
+  query: texts,
   proxy: z.string().exactOptional(),
-  tls: z
-    .strictObject({
-      ca: text.exactOptional(),
-      cert: text.exactOptional(),
-      key: text.exactOptional(),
-      passphrase: text.exactOptional(),
-      servername: text.exactOptional(),
-    })
-    .exactOptional(),
-  passUnknownModels: z.boolean().exactOptional(),
-  fetchesUrls: z.boolean().exactOptional(),
+  tls: z.strictObject({ ca: word, cert: word, key: word, passphrase: word, servername: word }).exactOptional(),
+  passUnknownModels: flag,
+  fetchesUrls: flag,
 }
+
+/** Options of vendors with OpenAI's dialect. */
+const openai = { responses: flag, allowVendorObjects: flag, safetyIdentifierKey: word }
 
 const url = z.string().regex(/^https?:\/\/\S+$/, 'must be an http or https URL')
 const baseURL = url.exactOptional()
-const flag = z.boolean().exactOptional()
 
 /** Name of the variable with its key, or its keys separated by commas. */
-const keyVariable = text.exactOptional()
+const keyVariable = word
 
 /** Options of single factories, in addition to the common ones. */
 const OWN = {
   openai: {
     keyVariable,
     baseURL,
-    responses: flag,
-    allowVendorObjects: flag,
-    safetyIdentifierKey: text.exactOptional(),
-    tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
+    ...openai,
+    tokenLimitFields,
     defaultTokenLimitField: tokenLimitField.exactOptional(),
   },
-  anthropic: { keyVariable, baseURL, version: text.exactOptional(), allowVendorObjects: flag },
+  anthropic: { keyVariable, baseURL, version: word, allowVendorObjects: flag },
   gemini: {
     keyVariable,
     baseURL,
-    apiVersion: text.exactOptional(),
+    apiVersion: word,
     images: z.enum(['interactions', 'generateContent']).exactOptional(),
   },
   dashscope: {
@@ -68,57 +64,40 @@ const OWN = {
   cohere: { keyVariable, baseURL },
 } as const
 
-const presetOptions = {
-  keyVariable,
-  baseURL,
-  account: text.exactOptional(),
-  displayName: text.exactOptional(),
-  maxEmbeddingInputs: z.int().positive().exactOptional(),
-  responses: flag,
-  allowVendorObjects: flag,
-  safetyIdentifierKey: text.exactOptional(),
-}
+const presetOptions = { keyVariable, baseURL, account: word, displayName: word, maxEmbeddingInputs, ...openai }
 
-/** Vendor at an additional server or account, alongside those that the environment names. */
-const further = {
-  keyVariable,
-  displayName: text.exactOptional(),
-}
-
+/** Vendors at an additional server or account, alongside those that the environment names, by their type. */
 const FURTHER = {
   preset: z
     .strictObject({
       ...common,
       ...presetOptions,
-      ...further,
       type: z.enum(Object.keys(presets) as (keyof typeof presets)[]),
     })
     .meta({ id: 'further-preset' }),
   'openai-compatible': z
     .strictObject({
       ...common,
-      ...further,
+      keyVariable,
+      displayName: word,
       type: z.literal('openai-compatible'),
       baseURL: url,
-      maxEmbeddingInputs: z.int().positive().exactOptional(),
+      maxEmbeddingInputs,
       replaysExtensions: flag,
-      responses: flag,
-      allowVendorObjects: flag,
-      safetyIdentifierKey: text.exactOptional(),
+      ...openai,
     })
     .meta({ id: 'further-openai-compatible' }),
   'azure-openai': z
     .strictObject({
       ...common,
-      ...further,
+      keyVariable,
+      displayName: word,
       type: z.literal('azure-openai'),
       endpoint: url,
-      apiVersion: text.exactOptional(),
-      deployments: texts.exactOptional(),
-      responses: flag,
-      allowVendorObjects: flag,
-      safetyIdentifierKey: text.exactOptional(),
-      tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
+      apiVersion: word,
+      deployments: texts,
+      ...openai,
+      tokenLimitFields,
     })
     .meta({ id: 'further-azure-openai' }),
 }
