@@ -9,7 +9,7 @@ import { assertAdjustment, entryNumber, type JournalSum, type LedgerEntry, UsedI
 import { requestOfHold } from '../stores/ledger.ts'
 import type { BillingMode } from '../stores/principal.ts'
 import { administer, checkArgument, checkId, checkReason, noSuchAccount } from './audit.ts'
-import { badCursor, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { badCursor, checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Manual correction of a balance. */
 export interface AdjustOptions {
@@ -55,13 +55,9 @@ export interface JournalRange {
 const JOURNAL_RANGE_MEMBERS = memberNames<JournalRange>()('fromMs untilMs')
 
 /** Selects a page of an account's journal. */
-export interface JournalPageOptions extends JournalRange {
+export interface JournalPageOptions extends JournalRange, PageOptions {
   /** Order of the lines. Default `newest`. */
   readonly order?: 'newest' | 'oldest' | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of lines per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
 const JOURNAL_PAGE_OPTIONS = memberNames<JournalPageOptions>()('order cursor limit fromMs untilMs')

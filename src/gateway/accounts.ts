@@ -18,16 +18,12 @@ import { STORED_KINDS, type StoredKind } from '../stores/sql-rows.ts'
 import type { AccountStorage } from '../stores/stored-bounds.ts'
 import { type AccountBooks, accountBooksOf } from './account-books.ts'
 import { administer, checkArgument, checkId, checkReason, checkSpendingCap, noSuchAccount } from './audit.ts'
-import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
+import { checkPageSize, cursorParts, type PageOptions, pageOf } from './page-cursor.ts'
 
 /** Selects a page of accounts. */
-export interface AccountsPageOptions {
+export interface AccountsPageOptions extends PageOptions {
   /** Text that the id must contain. */
   readonly search?: string | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of accounts per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
 const ACCOUNTS_PAGE_OPTIONS = memberNames<AccountsPageOptions>()('search cursor limit')

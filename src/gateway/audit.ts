@@ -8,20 +8,16 @@ import type { AuditEntry } from '../stores/audit-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { assertAmount } from '../stores/ledger.ts'
 import type { SpendingCap } from '../stores/principal.ts'
-import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of the audit. */
-export interface AuditPageOptions {
+export interface AuditPageOptions extends PageOptions {
   /** Id of the changed object. If omitted, all changes are listed. */
   readonly subject?: string | undefined
   /** First time in Unix milliseconds, inclusive. */
   readonly fromMs?: number | undefined
   /** End of the range in Unix milliseconds, exclusive. */
   readonly untilMs?: number | undefined
-  /** `next` of the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of entries, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
 const AUDIT_PAGE_OPTIONS = memberNames<AuditPageOptions>()('subject fromMs untilMs cursor limit')

@@ -8,16 +8,12 @@ import type { OpenHold } from '../stores/journal.ts'
 import { assertAmount } from '../stores/ledger.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import { administer, checkArgument, checkReason } from './audit.ts'
-import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of open holds. */
-export interface HoldsPageOptions {
+export interface HoldsPageOptions extends PageOptions {
   /** Account whose holds are listed. */
   readonly accountId?: string | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of holds per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
 const HOLDS_PAGE_OPTIONS = memberNames<HoldsPageOptions>()('accountId cursor limit')

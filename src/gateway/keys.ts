@@ -30,7 +30,7 @@ import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './aud
 import { badLimitOf } from './catalog-options.ts'
 import { checkPrincipal, type ScopeNames, storedScopes } from './check-principal.ts'
 import type { FixedKey } from './options.ts'
-import { checkPageSize, MAX_PAGE_SIZE, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkPageSize, MAX_PAGE_SIZE, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Properties of a new key. */
 export interface NewKey {
@@ -60,13 +60,9 @@ const NEW_KEY_MEMBERS = memberNames<NewKey>()(
 type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 
 /** Selects a page of keys. */
-export interface KeysPageOptions {
+export interface KeysPageOptions extends PageOptions {
   /** Account whose keys are listed. */
   readonly accountId?: string | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of keys per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
 const KEYS_PAGE_OPTIONS = memberNames<KeysPageOptions>()('accountId cursor limit')

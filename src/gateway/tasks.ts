@@ -10,7 +10,7 @@ import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { cancelTask } from '../tasks/task-requests.ts'
 import { DEFERRED_CREDENTIAL_ID, type WakeWebhooks } from '../tasks/update-task.ts'
 import { administer } from './audit.ts'
-import { checkedPageSize, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkedPageSize, checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of an account's tasks. */
 export interface TasksPageOptions {
@@ -21,15 +21,11 @@ export interface TasksPageOptions {
 }
 
 /** Selects a page of the tasks of all accounts. */
-export interface AllTasksOptions {
+export interface AllTasksOptions extends PageOptions {
   /** Account whose tasks are listed. */
   readonly accountId?: string | undefined
   /** State of the listed tasks. */
   readonly state?: TaskState | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of tasks per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
 const ALL_TASKS_OPTIONS = memberNames<AllTasksOptions>()('accountId state cursor limit')
