@@ -10,7 +10,7 @@ import { isJsonObject } from '../core/json.ts'
 import { checkBySchema } from '../core/option-schema.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { modelVendor } from '../gateway/catalog-in-force.ts'
-import { isAddress, limitSetOf, type Plan, planLimitsOf, plansSchema } from '../gateway/catalog-options.ts'
+import { isAddress, limitSchemas, limitSetOf, type Plan, planLimitsOf } from '../gateway/catalog-options.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { billingModeOf, type FixedKey, type GatewayOptions } from '../gateway/options.ts'
 import { hashApiKey } from '../stores/api-keys.ts'
@@ -207,7 +207,7 @@ function checkPlans(content: unknown): Readonly<Record<string, Plan>> {
     throw new TypeError(
       'must be an object of plans by name, such as {"free":{"limits":{"perKey":{"requestsPerMinute":10}}}}',
     )
-  checkBySchema(plansSchema, content, '', 'plans')
+  checkBySchema(limitSchemas().plans, content, '', 'plans')
   const plans = content as Readonly<Record<string, Plan>>
   try {
     planLimitsOf(plans, limitSetOf(undefined, 'limits'))

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { whileUsed } from '../core/on-demand.ts'
 import { checkBySchema, positive } from '../core/option-schema.ts'
 import { type BatchSettings, type LimitSet, withDefaults } from '../pipeline/pipeline-context.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
@@ -58,22 +59,16 @@ export interface Plan {
   readonly limits?: LimitOptions | undefined
 }
 
-export const rateLimitsSchema = z.strictObject({
-  requestsPerMinute: positive,
-  tokensPerMinute: positive,
-  concurrency: positive,
+const SCOPES = ['perKey', 'perAccount', 'perEndUser'] as const
+
+/** Schemas of limits without a scope, of the option `limits`, and of plans by name. */
+export const limitSchemas = whileUsed(() => {
+  const rateLimits = z.strictObject({ requestsPerMinute: positive, tokensPerMinute: positive, concurrency: positive })
+  const scope = rateLimits.optional()
+  const limits = z.strictObject({ perKey: scope, perAccount: scope, perEndUser: scope, ...rateLimits.shape }).optional()
+  const plans = z.record(z.string(), z.strictObject({ limits }), 'must be an object of plans by name')
+  return { rateLimits, limits, plans }
 })
-const SCOPES = {
-  perKey: rateLimitsSchema.optional(),
-  perAccount: rateLimitsSchema.optional(),
-  perEndUser: rateLimitsSchema.optional(),
-}
-const limitsSchema = z.strictObject({ ...SCOPES, ...rateLimitsSchema.shape }).optional()
-export const plansSchema = z.record(
-  z.string(),
-  z.strictObject({ limits: limitsSchema }),
-  'must be an object of plans by name',
-)
 
 /**
  * Checks limits and fills in omitted ones.
@@ -81,14 +76,14 @@ export const plansSchema = z.record(
  * @throws TypeError naming the member.
  */
 export function limitSetOf(options: LimitOptions | undefined, name: string): LimitSet {
-  checkBySchema(limitsSchema, options, OWNER, name)
+  checkBySchema(limitSchemas().limits, options, OWNER, name)
   const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined)
-  const places = Object.keys(SCOPES)
-  const scoped = given.filter(([member]) => places.includes(member))
-  const [other] = given.filter(([member]) => !places.includes(member))
+  const isScope = ([member]: readonly [string, unknown]): boolean => SCOPES.some((scope) => scope === member)
+  const scoped = given.filter(isScope)
+  const other = given.find((entry) => !isScope(entry))
   if (scoped.length > 0 && other !== undefined)
     throw new TypeError(
-      `${OWNER}: ${name}.${other[0]} must be in one of ${places.map((place) => `${name}.${place}`).join(', ')}`,
+      `${OWNER}: ${name}.${other[0]} must be in one of ${SCOPES.map((scope) => `${name}.${scope}`).join(', ')}`,
     )
   const scopes: LimitScopes = Object.fromEntries(scoped.length > 0 ? scoped : [['perKey', Object.fromEntries(given)]])
   const { perKey = {}, perAccount = {}, perEndUser = {} } = scopes

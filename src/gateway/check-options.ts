@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { checkModelRows, checkWholeRows } from '../catalog/check-model-rows.ts'
 import { memberNames } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
-import { onDemand } from '../core/on-demand.ts'
+import { whileUsed } from '../core/on-demand.ts'
 import {
   anyObject,
   anything,
@@ -30,26 +30,13 @@ import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
 import { egressRoute } from '../transport/egress.ts'
 import { SHORTEST_OPERATOR_KEY } from './authenticate.ts'
-import { limitSetOf, planLimitsOf, plansSchema, rateLimitsSchema } from './catalog-options.ts'
+import { limitSchemas, limitSetOf, planLimitsOf } from './catalog-options.ts'
 import { asksGatewayKeys } from './keys.ts'
 import { billingModeOf, DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, type GatewayOptions } from './options.ts'
 
 const OWNER = 'createGateway'
-const SHORTEST_STATE_SECRET = 24
+const MIN_STATE_SECRET_LENGTH = 24
 const SOURCE = 'must be the path or the http(s) address of a snapshot'
-
-const infinitePositive = z
-  .custom((value) => typeof value === 'number' && value > 0, 'must be a positive number')
-  .optional()
-const tokens = Object.fromEntries(MEDIA_KINDS.map((kind) => [kind, wholeNumber(0, 'must be a whole number from 0 on')]))
-const storedNumber = wholeNumber(0)
-const batchNumber = wholeNumber(1)
-const percents = z
-  .custom(
-    (list) => Array.isArray(list) && list.every((percent) => percent > 0 && percent <= 100),
-    'must be percents above 0 and at most 100',
-  )
-  .optional()
 
 /** An observer without any of these methods would receive nothing. */
 const OBSERVER_METHODS = Object.keys(
@@ -60,20 +47,20 @@ const OBSERVER_METHODS = Object.keys(
 )
 
 /** Routing of a gateway, and of a host's requests in its process. */
-const routing = {
-  strategy: z.enum(ROUTING_STRATEGIES, `must be one of ${ROUTING_STRATEGIES.join(', ')}`).optional(),
-  fallback: z
-    .union(
-      [
-        z.enum(['on-failure', 'never']),
-        z.strictObject({ statuses: z.array(z.int('must be an HTTP status'), 'must be a list of HTTP statuses') }),
-      ],
-      'must be on-failure, never, or { statuses }',
-    )
-    .optional(),
+function routingSchemas() {
+  return {
+    strategy: z.enum(ROUTING_STRATEGIES, `must be one of ${ROUTING_STRATEGIES.join(', ')}`).optional(),
+    fallback: z
+      .union(
+        [
+          z.enum(['on-failure', 'never']),
+          z.strictObject({ statuses: z.array(z.int('must be an HTTP status'), 'must be a list of HTTP statuses') }),
+        ],
+        'must be on-failure, never, or { statuses }',
+      )
+      .optional(),
+  }
 }
-
-const retention = atLeast(1, 'must be at least 1 day, or Infinity')
 
 /** Ids of endpoints, including those of shapes, and `default` for all others. */
 function disconnectSchema(endpoints: readonly Endpoint[]) {
@@ -84,190 +71,207 @@ function disconnectSchema(endpoints: readonly Endpoint[]) {
 }
 
 /** Schemas of the options, by their names. */
-export const optionSchemas = onDemand(
-  () =>
-    ({
-      vendors: z.array(
-        withMembers({ id: 'string', apiKeys: 'object' }, ({ input }) =>
-          typeof input === 'function'
-            ? `is a function; call it: ${input.name}({ apiKey })`
-            : 'must be a vendor from one of the factories',
+export const optionSchemas = whileUsed(() => {
+  const { rateLimits, plans } = limitSchemas()
+  const infinitePositive = z
+    .custom((value) => typeof value === 'number' && value > 0, 'must be a positive number')
+    .optional()
+  const tokens = Object.fromEntries(
+    MEDIA_KINDS.map((kind) => [kind, wholeNumber(0, 'must be a whole number from 0 on')]),
+  )
+  const storedNumber = wholeNumber(0)
+  const batchNumber = wholeNumber(1)
+  const percents = z
+    .custom(
+      (list) => Array.isArray(list) && list.every((percent) => percent > 0 && percent <= 100),
+      'must be percents above 0 and at most 100',
+    )
+    .optional()
+
+  const retention = atLeast(1, 'must be at least 1 day, or Infinity')
+
+  return {
+    vendors: z.array(
+      withMembers({ id: 'string', apiKeys: 'object' }, ({ input }) =>
+        typeof input === 'function'
+          ? `is a function; call it: ${input.name}({ apiKey })`
+          : 'must be a vendor from one of the factories',
+      ),
+      'must be a list',
+    ),
+    endpoints: z
+      .array(
+        withMembers(
+          { id: 'string', path: 'string', parse: 'function' },
+          'must be an endpoint with id, path and parse, for example from defineEndpoint',
         ),
         'must be a list',
-      ),
-      endpoints: z
-        .array(
-          withMembers(
-            { id: 'string', path: 'string', parse: 'function' },
-            'must be an endpoint with id, path and parse, for example from defineEndpoint',
-          ),
-          'must be a list',
-        )
-        .optional(),
-      models: z.array(anyObject, 'must be a list').optional(),
-      catalog: z
-        .strictObject({
-          from: z.string(SOURCE).min(1, SOURCE),
-          refreshMs: positive,
-          proxy: anything,
-        })
-        .optional(),
-      prices: anything,
-      showPrices: flag,
-      billing: z
-        .union(
-          [z.enum(['prepaid', 'metered', 'off']), z.strictObject({ mode: anything })],
-          "must be 'prepaid', 'metered' or 'off'",
-        )
-        .optional(),
-      unknownModels: anything,
-      unpricedFeatures: z
-        .custom(
-          (names) => Array.isArray(names) && names.every((name) => /^[a-z][a-z0-9_]*(?:=.+)?$/.test(String(name))),
-          'must be a list of names such as "web_search" or "beta=*"',
-        )
-        .optional(),
-      store: withMethods(['start', 'close'], "such as sqliteStore({ path: 'signalbox.db' })"),
-      usage: z
-        .union(
-          [
-            z.literal('off'),
-            z.strictObject({
-              retention: z.strictObject({ recordDays: retention, hourDays: retention, dayDays: retention }).optional(),
-            }),
-          ],
-          "must be 'off' or { retention }",
-        )
-        .optional(),
-      keys: z
-        .array(
+      )
+      .optional(),
+    models: z.array(anyObject, 'must be a list').optional(),
+    catalog: z
+      .strictObject({
+        from: z.string(SOURCE).min(1, SOURCE),
+        refreshMs: positive,
+        proxy: anything,
+      })
+      .optional(),
+    prices: anything,
+    showPrices: flag,
+    billing: z
+      .union(
+        [z.enum(['prepaid', 'metered', 'off']), z.strictObject({ mode: anything })],
+        "must be 'prepaid', 'metered' or 'off'",
+      )
+      .optional(),
+    unknownModels: anything,
+    unpricedFeatures: z
+      .custom(
+        (names) => Array.isArray(names) && names.every((name) => /^[a-z][a-z0-9_]*(?:=.+)?$/.test(String(name))),
+        'must be a list of names such as "web_search" or "beta=*"',
+      )
+      .optional(),
+    store: withMethods(['start', 'close'], "such as sqliteStore({ path: 'signalbox.db' })"),
+    usage: z
+      .union(
+        [
+          z.literal('off'),
           z.strictObject({
-            key: anything,
-            account: anything,
-            tier: anything,
-            limits: rateLimitsSchema.optional(),
-            namesEndUsers: flag,
+            retention: z.strictObject({ recordDays: retention, hourDays: retention, dayDays: retention }).optional(),
           }),
-          'must be a list',
-        )
-        .optional(),
-      authenticate: callable,
-      limits: anything,
-      plans: plansSchema.optional(),
-      rateLimiter: withMethods(['take', 'adjust'], 'such as redisLimits({ client }).rateLimiter'),
-      concurrencyLimiter: withMethods(
-        ['acquire', 'renew', 'release'],
-        'such as redisLimits({ client }).concurrencyLimiter',
-      ),
-      timeouts: z
-        .strictObject({ connectMs: positive, firstByteMs: positive, idleMs: positive, totalMs: positive })
-        .optional(),
-      routing: z.strictObject({ ...routing, retryAfterTimeout: flag }).optional(),
-      operatorKey: secret(SHORTEST_OPERATOR_KEY),
-      clientAddress: anything,
-      bodyLimitBytes: positive,
-      fetchedBytesPerAccount: positive,
-      holdTtlMs: positive,
-      disconnect: disconnectSchema(ENDPOINTS),
-      drainMs: positive,
-      defaultMaxOutputTokens: wholeNumber(MIN_CHOSEN_TOKENS, `must be a whole number from ${MIN_CHOSEN_TOKENS} on`),
-      showBalanceInErrors: flag,
-      unknownInputTokens: z
-        .strictObject({ ...tokens, models: z.record(z.string(), z.strictObject(tokens)).optional() })
-        .optional(),
-      spendingThresholds: z.strictObject({ caps: percents, balance: percents }).optional(),
-      estimateTokens: callable,
-      responses: z
-        .strictObject({
-          store: oneOf('caller', 'never'),
-          retentionDays: atLeast(1),
-          stateSecret: secret(SHORTEST_STATE_SECRET),
-        })
-        .optional(),
-      cache: z
-        .strictObject({
-          store: withMembers(
-            { get: 'function', generation: 'function' },
-            'must be a response cache, such as memoryCache()',
-          ).optional(),
-          rules: z
-            .array(
-              z.strictObject({
-                endpoints: texts,
-                models: texts,
-                sampling: oneOf('deterministic', 'any'),
-                partition: oneOf('account', 'key', 'user', 'gateway'),
-                ttlMs: positive,
-              }),
-              'must be a list',
-            )
-            .optional(),
-          callers: oneOf('may-ask', 'ignored'),
-          partition: oneOf('account', 'key', 'user'),
-          ttlMs: positive,
-          maxTtlMs: positive,
-          collapse: flag,
-        })
-        .optional(),
-      batches: z
-        .strictObject({
-          blobs: anything,
-          maxFileBytes: batchNumber,
-          retentionDays: batchNumber,
-          maxRequests: batchNumber,
-          maxOpenBatches: batchNumber,
-          requestsAtOnce: batchNumber,
-          native: flag,
-        })
-        .optional(),
-      accountStorage: z
-        .strictObject(
-          Object.fromEntries(
-            Object.keys(STORED_KINDS).map((kind) => [
-              kind,
-              z.strictObject({ count: storedNumber, byteLength: storedNumber }).optional(),
-            ]),
+        ],
+        "must be 'off' or { retention }",
+      )
+      .optional(),
+    keys: z
+      .array(
+        z.strictObject({
+          key: anything,
+          account: anything,
+          tier: anything,
+          limits: rateLimits.optional(),
+          namesEndUsers: flag,
+        }),
+        'must be a list',
+      )
+      .optional(),
+    authenticate: callable,
+    limits: anything,
+    plans: plans.optional(),
+    rateLimiter: withMethods(['take', 'adjust'], 'such as redisLimits({ client }).rateLimiter'),
+    concurrencyLimiter: withMethods(
+      ['acquire', 'renew', 'release'],
+      'such as redisLimits({ client }).concurrencyLimiter',
+    ),
+    timeouts: z
+      .strictObject({ connectMs: positive, firstByteMs: positive, idleMs: positive, totalMs: positive })
+      .optional(),
+    routing: z.strictObject({ ...routingSchemas(), retryAfterTimeout: flag }).optional(),
+    operatorKey: secret(SHORTEST_OPERATOR_KEY),
+    clientAddress: anything,
+    bodyLimitBytes: positive,
+    fetchedBytesPerAccount: positive,
+    holdTtlMs: positive,
+    disconnect: disconnectSchema(ENDPOINTS),
+    drainMs: positive,
+    defaultMaxOutputTokens: wholeNumber(MIN_CHOSEN_TOKENS, `must be a whole number from ${MIN_CHOSEN_TOKENS} on`),
+    showBalanceInErrors: flag,
+    unknownInputTokens: z
+      .strictObject({ ...tokens, models: z.record(z.string(), z.strictObject(tokens)).optional() })
+      .optional(),
+    spendingThresholds: z.strictObject({ caps: percents, balance: percents }).optional(),
+    estimateTokens: callable,
+    responses: z
+      .strictObject({
+        store: oneOf('caller', 'never'),
+        retentionDays: atLeast(1),
+        stateSecret: secret(MIN_STATE_SECRET_LENGTH),
+      })
+      .optional(),
+    cache: z
+      .strictObject({
+        store: withMembers(
+          { get: 'function', generation: 'function' },
+          'must be a response cache, such as memoryCache()',
+        ).optional(),
+        rules: z
+          .array(
+            z.strictObject({
+              endpoints: texts,
+              models: texts,
+              sampling: oneOf('deterministic', 'any'),
+              partition: oneOf('account', 'key', 'user', 'gateway'),
+              ttlMs: positive,
+            }),
+            'must be a list',
+          )
+          .optional(),
+        callers: oneOf('may-ask', 'ignored'),
+        partition: oneOf('account', 'key', 'user'),
+        ttlMs: positive,
+        maxTtlMs: positive,
+        collapse: flag,
+      })
+      .optional(),
+    batches: z
+      .strictObject({
+        blobs: anything,
+        maxFileBytes: batchNumber,
+        retentionDays: batchNumber,
+        maxRequests: batchNumber,
+        maxOpenBatches: batchNumber,
+        requestsAtOnce: batchNumber,
+        native: flag,
+      })
+      .optional(),
+    accountStorage: z
+      .strictObject(
+        Object.fromEntries(
+          Object.keys(STORED_KINDS).map((kind) => [
+            kind,
+            z.strictObject({ count: storedNumber, byteLength: storedNumber }).optional(),
+          ]),
+        ),
+      )
+      .optional(),
+    overload: z
+      .strictObject({
+        maxInFlight: infinitePositive,
+        maxHeldBytes: infinitePositive,
+        maxEventLoopDelayMs: infinitePositive,
+      })
+      .optional(),
+    webhookSecret: anything,
+    taskDeadlineMs: positive,
+    taskPollIntervalMs: positive,
+    // A replayed answer contains a task id, which must still exist.
+    taskRetentionDays: atLeast(
+      SHORTEST_TASK_RETENTION_DAYS,
+      `must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
+    ),
+    allowPrivateUrls: flag,
+    promptCaching: oneOf('auto', 'off'),
+    hooks: z.array(anything, 'must be a list').optional(),
+    onEvent: callable,
+    observe: z
+      .array(
+        z
+          .looseObject(Object.fromEntries(OBSERVER_METHODS.map((name) => [name, callable])), 'must be an object')
+          .refine(
+            (observer) => OBSERVER_METHODS.some((name) => observer[name] !== undefined),
+            `has none of ${OBSERVER_METHODS.join(', ')}`,
           ),
-        )
-        .optional(),
-      overload: z
-        .strictObject({
-          maxInFlight: infinitePositive,
-          maxHeldBytes: infinitePositive,
-          maxEventLoopDelayMs: infinitePositive,
-        })
-        .optional(),
-      webhookSecret: anything,
-      taskDeadlineMs: positive,
-      taskPollIntervalMs: positive,
-      // A replayed answer contains a task id, which must still exist.
-      taskRetentionDays: atLeast(
-        SHORTEST_TASK_RETENTION_DAYS,
-        `must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
-      ),
-      allowPrivateUrls: flag,
-      promptCaching: oneOf('auto', 'off'),
-      hooks: z.array(anything, 'must be a list').optional(),
-      onEvent: callable,
-      observe: z
-        .array(
-          z
-            .looseObject(Object.fromEntries(OBSERVER_METHODS.map((name) => [name, callable])), 'must be an object')
-            .refine(
-              (observer) => OBSERVER_METHODS.some((name) => observer[name] !== undefined),
-              `has none of ${OBSERVER_METHODS.join(', ')}`,
-            ),
-          'must be a list',
-        )
-        .optional(),
-      logger: withMethods(['debug', 'info', 'warn', 'error'], 'such as console'),
-      transport: withMethods(['send', 'close']),
-      clock: withMethods(['now', 'schedule']),
-      ids: withMethods(['next']),
-    }) satisfies { readonly [Name in keyof Required<GatewayOptions>]: z.ZodType },
-)
+        'must be a list',
+      )
+      .optional(),
+    logger: withMethods(['debug', 'info', 'warn', 'error'], 'such as console'),
+    transport: withMethods(['send', 'close']),
+    clock: withMethods(['now', 'schedule']),
+    ids: withMethods(['next']),
+  } satisfies { readonly [Name in keyof Required<GatewayOptions>]: z.ZodType }
+})
 
-const schemaOfOptions = onDemand(() => z.strictObject(optionSchemas()))
+const schemaOfOptions = whileUsed(() => z.strictObject(optionSchemas()))
 
 /**
  * Checks options at start, so that a configuration error is found before the first request.
@@ -358,5 +362,5 @@ function checkSecret(text: string): void {
  * @throws TypeError naming the member.
  */
 export function checkRoute(route: RouteOverride): void {
-  checkBySchema(z.strictObject({ vendor: anything, ...routing }), route, 'gateway', 'route')
+  checkBySchema(z.strictObject({ vendor: anything, ...routingSchemas() }), route, 'gateway', 'route')
 }
