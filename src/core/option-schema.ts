@@ -38,12 +38,14 @@ export function oneOf<const Word extends string>(...words: readonly Word[]) {
 
 /** Object with members of these types. */
 export function withMembers(
-  types: Readonly<Record<string, 'string' | 'object' | 'function'>>,
-  text: string | ((issue: { readonly input: unknown }) => string),
+  types: Readonly<Record<string, 'string' | 'list' | 'function'>>,
+  error: string | ((issue: { readonly input: unknown }) => string),
 ) {
-  return z.custom((value) => Object.entries(types).every(([name, type]) => typeof Object(value)[name] === type), {
-    error: text,
-  })
+  const isMember = (value: unknown, [name, type]: readonly [string, string]): boolean => {
+    const member: unknown = Object(value)[name]
+    return type === 'list' ? Array.isArray(member) : typeof member === type
+  }
+  return z.custom((value) => Object.entries(types).every((entry) => isMember(value, entry)), { error })
 }
 
 /**
@@ -74,16 +76,14 @@ export function checkBySchema(schema: z.ZodType, value: unknown, owner: string, 
   const result = schema.safeParse(value, { jitless: true })
   if (result.success) return
   const issues = result.error.issues.map(innerIssue)
-  const [first] = issues
-  const unknown = issues.find((issue) => issue.code === 'unrecognized_keys') ?? first!
-  const at = unknown.path.reduce<string>(
+  const fault = issues.find((issue) => issue.code === 'unrecognized_keys') ?? issues[0]!
+  const at = fault.path.reduce<string>(
     (whole, step) =>
       typeof step === 'number' ? `${whole}[${step}]` : `${whole}${whole === '' ? '' : '.'}${String(step)}`,
     path,
   )
-  if (unknown.code === 'unrecognized_keys')
-    throw unknownMember(unknown.keys[0]!, knownAt(schema, unknown.path), owner, at)
-  const text = unknown.code === 'invalid_type' && unknown.expected === 'object' ? 'must be an object' : unknown.message
+  if (fault.code === 'unrecognized_keys') throw unknownMember(fault.keys[0]!, knownAt(schema, fault.path), owner, at)
+  const text = fault.code === 'invalid_type' && fault.expected === 'object' ? 'must be an object' : fault.message
   throw new TypeError(`${owner === '' ? '' : `${owner}: `}${at || 'options'} ${text}`)
 }
 

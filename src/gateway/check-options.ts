@@ -87,12 +87,11 @@ export const optionSchemas = whileUsed(() => {
       'must be percents above 0 and at most 100',
     )
     .optional()
-
   const retention = atLeast(1, 'must be at least 1 day, or Infinity')
 
   return {
     vendors: z.array(
-      withMembers({ id: 'string', apiKeys: 'object' }, ({ input }) =>
+      withMembers({ id: 'string', apiKeys: 'list' }, ({ input }) =>
         typeof input === 'function'
           ? `is a function; call it: ${input.name}({ apiKey })`
           : 'must be a vendor from one of the factories',
