@@ -1,7 +1,7 @@
 // See docs/decisions/0028-serving.md.
 
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 
 /** Web pages of other origins that may call the gateway from a browser, and their rights. */
 export interface CorsOptions {
@@ -15,12 +15,7 @@ export interface CorsOptions {
   readonly credentials?: boolean | undefined
 }
 
-const CORS_OPTIONS = {
-  origins: true,
-  headers: true,
-  maxAgeSeconds: true,
-  credentials: true,
-} satisfies MemberNames<CorsOptions>
+const CORS_OPTIONS = memberNames<CorsOptions>()('origins headers maxAgeSeconds credentials')
 
 const DEFAULT_MAX_AGE_SECONDS = 7_200
 const MOST_MAX_AGE_SECONDS = 86_400

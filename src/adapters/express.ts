@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { withCors } from './cors.ts'
 import { NodeExchange } from './node-exchange.ts'
 import {
@@ -24,11 +24,7 @@ export interface ExpressHandlerOptions extends MountOptions {
   readonly passUnknown?: boolean | undefined
 }
 
-const EXPRESS_HANDLER_OPTIONS = {
-  passUnknown: true,
-  basePath: true,
-  cors: true,
-} satisfies MemberNames<ExpressHandlerOptions>
+const EXPRESS_HANDLER_OPTIONS = memberNames<ExpressHandlerOptions>()('passUnknown basePath cors')
 
 /** Part of an Express request that is read, in versions 4 and 5. */
 export type ExpressRequest = IncomingMessage & { readonly baseUrl?: string; readonly body?: unknown }

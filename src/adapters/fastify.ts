@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { withCors } from './cors.ts'
 import { FastifyExchange, type FastifyReplyShape } from './fastify-exchange.ts'
 import { type MountOptions, normalizeBasePath, pathOfTarget, routePath } from './route-path.ts'
@@ -17,12 +17,7 @@ export interface FastifyGatewayOptions extends MountOptions {
   readonly prefix?: string | undefined
 }
 
-const FASTIFY_GATEWAY_OPTIONS = {
-  gateway: true,
-  prefix: true,
-  basePath: true,
-  cors: true,
-} satisfies MemberNames<FastifyGatewayOptions>
+const FASTIFY_GATEWAY_OPTIONS = memberNames<FastifyGatewayOptions>()('gateway prefix basePath cors')
 
 /** Options of the same object that Fastify itself reads, in addition to `prefix`. */
 const FASTIFY_REGISTER_OPTIONS = { logLevel: true, logSerializers: true } as const

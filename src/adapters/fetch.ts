@@ -1,16 +1,9 @@
 import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { withCors } from './cors.ts'
 import { FetchExchange } from './fetch-exchange.ts'
-import {
-  isGatewayPath,
-  locateGatewayPath,
-  MOUNT_OPTIONS,
-  type MountOptions,
-  normalizeBasePath,
-  routePath,
-} from './route-path.ts'
+import { isGatewayPath, locateGatewayPath, type MountOptions, normalizeBasePath, routePath } from './route-path.ts'
 
 export type { CorsOptions } from './cors.ts'
 export type { MountOptions } from './route-path.ts'
@@ -41,11 +34,7 @@ export interface FetchContext {
   readonly waitUntil?: unknown
 }
 
-const FETCH_HANDLER_OPTIONS = {
-  ...MOUNT_OPTIONS,
-  endpoint: true,
-  waitUntil: true,
-} satisfies MemberNames<FetchHandlerOptions>
+const FETCH_HANDLER_OPTIONS = memberNames<FetchHandlerOptions>()('basePath cors endpoint waitUntil')
 
 /**
  * Serves the gateway to web-standard hosts (Hono, Next route handlers, Bun, Deno). Without `basePath`, the gateway's path starts

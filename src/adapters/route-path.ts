@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { CorsOptions } from './cors.ts'
 
 /** Paths of the gateway outside `/v1`. */
@@ -12,10 +12,7 @@ export interface MountOptions {
   readonly cors?: CorsOptions | undefined
 }
 
-export const MOUNT_OPTIONS = {
-  basePath: true,
-  cors: true,
-} satisfies MemberNames<MountOptions>
+export const MOUNT_OPTIONS = memberNames<MountOptions>()('basePath cors')
 
 /** Returns a base path with one leading slash and no trailing one; undefined if there is none, empty for `/`. */
 export function normalizeBasePath(basePath: string | undefined): string | undefined {

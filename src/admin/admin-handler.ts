@@ -11,7 +11,7 @@ import {
 } from '../core/exchange.ts'
 import { type Ids, timeOrderedIds } from '../core/ids.ts'
 import { parseCallerJson } from '../core/json.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
 import { openaiErrors } from '../endpoints/error-dialect.ts'
 import { type JsonSchema, jsonSchemaOf } from '../endpoints/schema.ts'
@@ -53,14 +53,9 @@ export interface AdminHandlerOptions extends OperatorRules {
   readonly clock?: Clock | undefined
 }
 
-export const ADMIN_HANDLER_OPTIONS = {
-  readOnly: true,
-  logger: true,
-  clock: true,
-  operatorKeys: true,
-  authorize: true,
-  clientAddress: true,
-} satisfies MemberNames<AdminHandlerOptions>
+export const ADMIN_HANDLER_OPTIONS = memberNames<AdminHandlerOptions>()(
+  'readOnly logger clock operatorKeys authorize clientAddress',
+)
 
 /** Maximum size of a request body. */
 const BODY_LIMIT_BYTES = 1024 * 1024

@@ -5,7 +5,7 @@ import * as z from 'zod'
 import type { Clock, Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, ClientAddress, GatewayRequest } from '../core/exchange.ts'
-import { checkMembers, hintAt, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, hintAt, memberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { checkRequest } from '../endpoints/schema.ts'
@@ -252,11 +252,7 @@ export interface OperatorKey {
   readonly can?: readonly OperatorScope[] | undefined
 }
 
-const OPERATOR_KEY_MEMBERS = {
-  key: true,
-  name: true,
-  can: true,
-} satisfies MemberNames<OperatorKey>
+const OPERATOR_KEY_MEMBERS = memberNames<OperatorKey>()('key name can')
 
 /** Parts of a request that the host's own check can read. */
 export type OperatorRequest = Pick<GatewayRequest, 'method' | 'path' | 'header' | 'remoteAddress'>

@@ -1,4 +1,4 @@
-import { checkEnumerated, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkEnumerated, checkMembers, memberNames } from '../core/known-members.ts'
 import { type CatalogModel, type ImageAbilities, MODEL_MEMBERS, ROUTE_MEMBERS } from './model.ts'
 import {
   IMAGE_MEMBERS,
@@ -16,18 +16,11 @@ import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
 const CATALOG_MEMBERS = {
   ...OPTIONAL_MEMBERS,
-  kinds: true,
-  isOpen: true,
-  family: true,
-  efforts: true,
-} satisfies MemberNames<CatalogModel>
-const FREE_SIZE_MEMBERS = {
-  multipleOf: true,
-  maxSide: true,
-  maxRatio: true,
-  minPixels: true,
-  maxPixels: true,
-} satisfies MemberNames<NonNullable<ImageAbilities['freeSize']>>
+  ...memberNames<Omit<CatalogModel, keyof typeof OPTIONAL_MEMBERS>>()('kinds isOpen family efforts'),
+}
+const FREE_SIZE_MEMBERS = memberNames<NonNullable<ImageAbilities['freeSize']>>()(
+  'multipleOf maxSide maxRatio minPixels maxPixels',
+)
 const RANGE_MEMBERS = { min: true, max: true } as const
 
 /**

@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 
 /** Limits of a model that the gateway itself needs. An omitted limit is unknown. */
 export interface ModelLimits {
@@ -14,13 +14,9 @@ export interface ModelLimits {
   readonly truncatesDimensions?: boolean
 }
 
-export const MODEL_LIMITS_MEMBERS = {
-  contextTokens: true,
-  maxOutputTokens: true,
-  dimensions: true,
-  nativeDimensions: true,
-  truncatesDimensions: true,
-} satisfies MemberNames<ModelLimits>
+export const MODEL_LIMITS_MEMBERS = memberNames<ModelLimits>()(
+  'contextTokens maxOutputTokens dimensions nativeDimensions truncatesDimensions',
+)
 
 /** Abilities of an image model. If an ability is omitted, the vendor decides, unless documented otherwise. */
 export interface ImageAbilities {
@@ -58,21 +54,10 @@ export interface ImageAbilities {
   readonly inputTokensPerImage?: number
 }
 
-export const IMAGE_MEMBERS = {
-  sizes: true,
-  defaultSize: true,
-  freeSize: true,
-  aspectRatios: true,
-  referenceImages: true,
-  maxImages: true,
-  takesMask: true,
-  qualities: true,
-  outputFormats: true,
-  refusedFields: true,
-  answersWithUrls: true,
-  outputTokens: true,
-  inputTokensPerImage: true,
-} satisfies MemberNames<ImageAbilities>
+export const IMAGE_MEMBERS = memberNames<ImageAbilities>()(
+  'sizes defaultSize freeSize aspectRatios referenceImages maxImages takesMask qualities outputFormats',
+  'refusedFields answersWithUrls outputTokens inputTokensPerImage',
+)
 
 /** Kinds of input from which a video is generated. */
 export const VIDEO_TASKS = ['t2v', 'i2v', 'r2v'] as const
@@ -100,16 +85,9 @@ export interface VideoAbilities {
   readonly takesShotType?: boolean
 }
 
-export const VIDEO_MEMBERS = {
-  task: true,
-  resolutions: true,
-  durations: true,
-  durationsWithReferenceVideo: true,
-  maxBilledSeconds: true,
-  geometry: true,
-  canMute: true,
-  takesShotType: true,
-} satisfies MemberNames<VideoAbilities>
+export const VIDEO_MEMBERS = memberNames<VideoAbilities>()(
+  'task resolutions durations durationsWithReferenceVideo maxBilledSeconds geometry canMute takesShotType',
+)
 
 /** Audio formats of speech answers. */
 export const SPEECH_FORMATS = ['mp3', 'wav', 'pcm', 'opus', 'aac', 'flac'] as const
@@ -126,12 +104,7 @@ export interface SpeechAbilities {
   readonly maxCharacters: number
 }
 
-export const SPEECH_MEMBERS = {
-  voices: true,
-  formats: true,
-  takesInstructions: true,
-  maxCharacters: true,
-} satisfies MemberNames<SpeechAbilities>
+export const SPEECH_MEMBERS = memberNames<SpeechAbilities>()('voices formats takesInstructions maxCharacters')
 
 /** Formats of transcripts. */
 export const TRANSCRIPTION_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'] as const
@@ -151,12 +124,7 @@ export interface TranscriptionAbilities {
   readonly maxFileBytes?: number
 }
 
-export const TRANSCRIPTION_MEMBERS = {
-  formats: true,
-  streams: true,
-  refusedFields: true,
-  maxFileBytes: true,
-} satisfies MemberNames<TranscriptionAbilities>
+export const TRANSCRIPTION_MEMBERS = memberNames<TranscriptionAbilities>()('formats streams refusedFields maxFileBytes')
 
 /** Facts of the called model that an endpoint may use. */
 export interface ModelFacts {

@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { AnyModelKind, ModelKind } from '../core/model-kind.ts'
 import type {
   ImageAbilities,
@@ -32,13 +32,7 @@ export interface ModelRoute {
   readonly when?: Readonly<Record<string, string>> | undefined
 }
 
-export const ROUTE_MEMBERS = {
-  vendor: true,
-  upstream: true,
-  weight: true,
-  priority: true,
-  when: true,
-} satisfies MemberNames<ModelRoute>
+export const ROUTE_MEMBERS = memberNames<ModelRoute>()('vendor upstream weight priority when')
 
 /** Row of the catalog. Callers use its public id verbatim. */
 export interface CatalogModel extends ModelFacts {
@@ -101,30 +95,10 @@ export interface ModelDefinition
   readonly vendor?: string | undefined
 }
 
-export const MODEL_MEMBERS = {
-  id: true,
-  kind: true,
-  vendor: true,
-  upstream: true,
-  routes: true,
-  aliases: true,
-  fallbacks: true,
-  created: true,
-  retires: true,
-  displayName: true,
-  inputModalities: true,
-  outputModalities: true,
-  abilities: true,
-  groups: true,
-  promptCaching: true,
-  protocol: true,
-  limits: true,
-  reasonsUnseen: true,
-  image: true,
-  video: true,
-  speech: true,
-  transcription: true,
-} satisfies MemberNames<ModelDefinition>
+export const MODEL_MEMBERS = memberNames<ModelDefinition>()(
+  'id kind vendor upstream routes aliases fallbacks created retires displayName inputModalities outputModalities',
+  'abilities groups promptCaching protocol limits reasonsUnseen image video speech transcription',
+)
 
 /** Returns the ids of the vendors that serve a row: those of its routes, or its own vendor. */
 export function servingVendors({ vendor, routes }: Pick<ModelDefinition, 'vendor' | 'routes'>): readonly string[] {

@@ -24,7 +24,7 @@ import type { ActionDefinition, CommandArguments, OptionDefinition } from './com
 import { CONFIG_OPTION, type Configuration, readConfiguration } from './configuration.ts'
 import { type ConfiguredVendor, configuredVendors } from './configured-vendors.ts'
 import { optionsWithExamples, withExamples } from './example-run.ts'
-import type { FurtherOptions } from './further-options.ts'
+import type { FileOnlyOptions } from './file-only-options.ts'
 import {
   connectRedis,
   DEFAULT_STORE,
@@ -140,7 +140,7 @@ async function settle<Value>(
 async function checkGateway(
   settings: ServeSettings,
   vendors: readonly ConfiguredVendor[],
-  further: FurtherOptions | undefined,
+  further: FileOnlyOptions | undefined,
 ): Promise<Gateway> {
   const gateway = servedGateway(settings, vendors, further, { store: memoryStore(), logger: silentLogger })
   // The state of the catalog contains a failure.

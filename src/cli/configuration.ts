@@ -7,9 +7,9 @@ import { modelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { wholePriceFile } from '../catalog/prices/price-file.ts'
 import { isAddress } from '../gateway/catalog-options.ts'
 import type { CommandArguments } from './command.ts'
-import { FURTHER_OPTIONS, type FurtherOptions } from './further-options.ts'
+import { FILE_ONLY_OPTIONS, type FileOnlyOptions } from './file-only-options.ts'
 import { parsedJson, readText, SettingError } from './setting-values.ts'
-import { SETTINGS, VENDOR_VARIABLES } from './settings.ts'
+import { SETTINGS, settingText, VENDOR_VARIABLES } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
 import { faultsOf, vendorsSchema } from './vendor-settings.ts'
 
@@ -21,7 +21,7 @@ export interface Configuration {
   /** Name of the file, or `undefined` if there is none. */
   readonly file: string | undefined
   readonly serveConsole: boolean
-  readonly gateway: FurtherOptions
+  readonly gateway: FileOnlyOptions
   /** Returns the error with the name of the flag or member that set the variable. */
   named(error: unknown): unknown
 }
@@ -63,19 +63,31 @@ export async function readConfiguration(
     if (variable === 'HTTPS_PROXY' || variable === 'NO_PROXY') set[variable.toLowerCase()] = undefined
     origins.set(variable, `--${flag}`)
   }
-  const file = await readConfigFile(path, environment)
-  for (const { variable, member = '' } of SETTINGS) {
-    if ((set[variable]?.trim() ?? '') !== '') continue
-    const text = file?.variables.get(variable)
-    if (text !== undefined) set[variable] = text
-    if (text !== undefined || file?.documents.has(variable) === true) origins.set(variable, `${file?.name}: ${member}`)
+  const file = path ?? foundFile()
+  const {
+    console: serveConsole = false,
+    gateway = {},
+    ...content
+  } = file === undefined ? {} : await contentOf(file, environment)
+  const folder = file === undefined ? '' : dirname(resolve(file))
+  const documents: Record<string, unknown> = {}
+  for (const { variable, member } of SETTINGS) {
+    const value = memberOf(content, member)
+    if (value === undefined || (set[variable]?.trim() ?? '') !== '') continue
+    const origin = `${file}: ${member}`
+    origins.set(variable, origin)
+    if (isDocument(value, member)) documents[member] = value
+    else
+      set[variable] = settingText(
+        PATHS.includes(member) ? inFolder(folder, value) : expanded(value, origin, environment),
+      )
   }
   return {
     environment: set,
-    documents: documentsOf(file, set),
-    file: file?.name,
-    serveConsole: file?.serveConsole ?? false,
-    gateway: file?.gateway ?? {},
+    documents: { ...documents, name: file ?? '', folder },
+    file,
+    serveConsole,
+    gateway,
     named: (error) => {
       if (!(error instanceof SettingError)) return error
       const message = [...origins].reduce(
@@ -87,58 +99,8 @@ export async function readConfiguration(
   }
 }
 
-/** Configuration file: values by variable, and contents that no variable can hold. */
-export interface ConfigFile {
-  /** Name under which it was requested: `signalbox.config.json`. */
-  readonly name: string
-  /** Values by the variable that they replace. */
-  readonly variables: ReadonlyMap<string, string>
-  /** Models, vendors, prices and plans inside the file, by their variable. */
-  readonly documents: ReadonlyMap<string, unknown>
-  /** Folder that paths in the file are relative to. */
-  readonly folder: string
-  readonly serveConsole: boolean
-  readonly gateway: FurtherOptions
-}
-
 /** Variables whose values are paths, relative to the folder of the file. */
 const PATHS: readonly string[] = ['models', 'vendors', 'prices', 'plans', 'catalog']
-
-/**
- * Reads the file at `path`, or the default one in the working directory. Returns `undefined` if there is none.
- * @throws SettingError naming file and member.
- */
-async function readConfigFile(path: string | undefined, environment: Environment): Promise<ConfigFile | undefined> {
-  const name = path ?? foundFile()
-  if (name === undefined) return undefined
-  const checked = CONFIG_SCHEMA.safeParse(await contentOf(name, environment))
-  if (!checked.success) {
-    const faults = faultsOf('', CONFIG_SCHEMA, checked.error.issues)
-    throw new SettingError(
-      faults
-        .split('\n')
-        .map((fault) => `${name}: ${fault}`)
-        .join('\n'),
-    )
-  }
-  const content = checked.data as Readonly<Record<string, unknown>>
-  const folder = dirname(resolve(name))
-  const variables = new Map<string, string>()
-  const documents = new Map<string, unknown>()
-  for (const { variable, member, toText } of SETTINGS) {
-    const value = member === undefined ? undefined : memberOf(content, member)
-    if (value === undefined || member === undefined) continue
-    if (isDocument(value, member)) documents.set(variable, value)
-    else {
-      const given = PATHS.includes(member)
-        ? inFolder(folder, value)
-        : expanded(value, `${name}: ${member}`, environment)
-      variables.set(variable, toText(given as never))
-    }
-  }
-  const { console: serveConsole = false, gateway = {} } = checked.data
-  return { name, variables, documents, folder, serveConsole, gateway }
-}
 
 function foundFile(): string | undefined {
   const [found, other] = CONFIG_FILES.filter((name) => existsSync(name))
@@ -146,7 +108,24 @@ function foundFile(): string | undefined {
   return found
 }
 
-async function contentOf(name: string, environment: Environment): Promise<unknown> {
+/**
+ * Reads and checks the content of a file.
+ * @throws SettingError naming file and member.
+ */
+async function contentOf(name: string, environment: Environment): Promise<FileContent> {
+  const checked = CONFIG_SCHEMA.safeParse(await readContent(name, environment))
+  if (checked.success) return checked.data as FileContent
+  const faults = faultsOf('', CONFIG_SCHEMA, checked.error.issues).split('\n')
+  throw new SettingError(faults.map((fault) => `${name}: ${fault}`).join('\n'))
+}
+
+/** Content of a file: the settings by their members, and what no variable can hold. */
+interface FileContent extends Readonly<Record<string, unknown>> {
+  readonly console?: boolean
+  readonly gateway?: FileOnlyOptions
+}
+
+async function readContent(name: string, environment: Environment): Promise<unknown> {
   if (name.endsWith('.json')) return parsedJson(readText('--config', name), `${name}: is not valid JSON`)
   if (!/\.m?js$/.test(name)) throw new SettingError(`--config: ${name} must end with .json, .mjs or .js`)
   if (!existsSync(name)) throw new SettingError(`--config: the file ${name} cannot be read (ENOENT)`)
@@ -203,20 +182,6 @@ function expanded(value: unknown, place: string, environment: Environment): unkn
   return found
 }
 
-/** Returns the documents inside the file, except those that a variable overrides. */
-function documentsOf(file: ConfigFile | undefined, environment: Environment): Documents {
-  const of = (variable: string): unknown =>
-    (environment[variable]?.trim() ?? '') === '' ? file?.documents.get(variable) : undefined
-  return {
-    name: file?.name ?? '',
-    folder: file?.folder ?? '',
-    models: of('SIGNALBOX_MODELS'),
-    vendors: of('SIGNALBOX_VENDORS'),
-    prices: of('SIGNALBOX_PRICES'),
-    plans: of('SIGNALBOX_PLANS'),
-  }
-}
-
 /** Names of the file if `--config` is not set. */
 export const CONFIG_FILES = ['signalbox.config.json', 'signalbox.config.mjs'] as const
 
@@ -225,7 +190,7 @@ const CONFIG_SCHEMA = z.strictObject({
   $schema: z.string().exactOptional().describe('the schema of this file, for editors'),
   ...membersOf(SETTINGS),
   console: z.boolean().exactOptional().describe('also serve the page for operators at /console/'),
-  gateway: FURTHER_OPTIONS.exactOptional().describe('further options of createGateway'),
+  gateway: FILE_ONLY_OPTIONS.exactOptional().describe('further options of createGateway'),
 })
 
 /** Turns `limits.perKey` into a member of the object `limits`. */
@@ -233,7 +198,6 @@ function membersOf(settings: typeof SETTINGS): Record<string, z.ZodType> {
   const members: Record<string, z.ZodType> = {}
   const nested: Record<string, Record<string, z.ZodType>> = {}
   for (const { member, schema, text } of settings) {
-    if (member === undefined) continue
     const [name = '', inner] = member.split('.')
     const described = (schema as z.ZodString).exactOptional().describe(text)
     if (inner === undefined) members[name] = described

@@ -15,7 +15,7 @@ import { type Preset, presets } from '../vendors/presets/presets.ts'
 import type { ApiKeys, Vendor } from '../vendors/vendor.ts'
 import { voyage } from '../vendors/voyage/voyage.ts'
 import { environmentProxy } from './environment-proxy.ts'
-import { SettingError } from './setting-values.ts'
+import { namingSetting, SettingError } from './setting-values.ts'
 import type { Documents, Environment } from './terminal.ts'
 import { type FurtherVendor, type VendorSettings, vendorSettings } from './vendor-settings.ts'
 
@@ -54,7 +54,10 @@ export function configuredVendors(
     const options = settings.own(prefix.toLowerCase())
     if (apiKeys.length > 0) {
       const given = { ...options, apiKey: apiKeys, ...(baseURL === undefined ? {} : { baseURL }) }
-      return { vendor: namingFile(prefix.toLowerCase(), () => make(given)), state: 'configured' }
+      return {
+        vendor: namingSetting(`SIGNALBOX_VENDORS: ${prefix.toLowerCase()}`, () => make(given)),
+        state: 'configured',
+      }
     }
     if (standInOrigin === undefined) return { vendor: make({}), state: 'not configured' }
     return { vendor: make({ apiKey: 'stand-in', baseURL: standInOrigin }), state: 'stand-in' }
@@ -66,12 +69,8 @@ export function configuredVendors(
   }
   for (const further of settings.further) vendors.push(furtherVendor(further, environment, standInOrigin))
   const read = (name: string): string | undefined => environment[name]?.trim() || undefined
-  const all = [
-    ...vendors,
-    ...configuredClouds(read, keysOf, standInOrigin, named),
-    ...configuredBedrock(environment, keysOf, standInOrigin, named),
-    ...configuredVertex(environment, keysOf, standInOrigin, named),
-  ]
+  const source: CloudSource = { environment, read, standInOrigin, named }
+  const all = [...vendors, ...configuredClouds(source), ...configuredBedrock(source), ...configuredVertex(source)]
   checkNamed(settings, all)
   return all.map((configured) => ({ ...configured, vendor: connected(configured.vendor, environment, settings) }))
 }
@@ -80,7 +79,7 @@ export function configuredVendors(
 function connected(vendor: Vendor, environment: Environment, settings: VendorSettings): Vendor {
   const own = settings.connection(vendor.id)
   const proxy = own.proxy ?? environmentProxy(vendor.origin, environment)
-  const connection = namingFile(vendor.id, () => vendorConnection({ ...own, proxy }))
+  const connection = namingSetting(`SIGNALBOX_VENDORS: ${vendor.id}`, () => vendorConnection({ ...own, proxy }))
   return { ...vendor, ...connection, ...settings.traits(vendor.id) }
 }
 
@@ -155,7 +154,7 @@ function configuredPreset(
     ...(baseURL === undefined ? {} : { baseURL }),
     ...(account === undefined ? {} : { account: account === '' ? 'not-set' : account }),
   }
-  const vendor = namingFile(preset.id, () => openaiCompatible(preset, given))
+  const vendor = namingSetting(`SIGNALBOX_VENDORS: ${preset.id}`, () => openaiCompatible(preset, given))
   return { vendor, state: isReachable ? 'configured' : 'not configured' }
 }
 
@@ -165,6 +164,19 @@ function baseURLOf(environment: Environment, name: string): string | undefined {
   if (!/^https?:\/\/\S+$/.test(baseURL) || !URL.canParse(baseURL))
     throw new SettingError(`${name}: ${JSON.stringify(baseURL)} is not an http or https URL`)
   return baseURL
+}
+
+/** Placeholder address that is never called. */
+const UNSET_URL = 'https://not-set.invalid'
+
+/** Where the settings of clouds come from. */
+interface CloudSource {
+  readonly environment: Environment
+  /** Returns a trimmed variable, or `undefined` if it is not set. */
+  read(name: string): string | undefined
+  readonly standInOrigin: string | undefined
+  /** Ids of the vendors that the operator's models name. */
+  readonly named: ReadonlySet<string>
 }
 
 type Location = { readonly region: string } | { readonly endpoint: string }
@@ -181,20 +193,11 @@ const BEDROCK_VENDORS: Readonly<Record<string, (options: Location & { readonly a
  */
 const KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_PROFILE', 'AWS_WEB_IDENTITY_TOKEN_FILE'] as const
 
-/** Placeholder address that is never called. */
-const NO_REGION = { endpoint: 'https://not-set.invalid' }
-
 /**
  * Builds Amazon Bedrock, and Claude on it, if the environment configures them or `named` contains them.
  * @throws SettingError for a key without a region, or an invalid region.
  */
-function configuredBedrock(
-  environment: Environment,
-  keysOf: (text: string | undefined) => readonly string[],
-  standInOrigin: string | undefined,
-  named: ReadonlySet<string>,
-): ConfiguredVendor[] {
-  const read = (name: string): string | undefined => environment[name]?.trim() || undefined
+function configuredBedrock({ environment, read, standInOrigin, named }: CloudSource): ConfiguredVendor[] {
   const bearers = keysOf(read('AWS_BEARER_TOKEN_BEDROCK'))
   const region = read('AWS_REGION') ?? read('AWS_DEFAULT_REGION')
   const endpoint = read('AWS_ENDPOINT_URL_BEDROCK_RUNTIME')
@@ -205,26 +208,19 @@ function configuredBedrock(
     if (!isConfigured && !isNamed) return []
     if (!isConfigured && standInOrigin !== undefined)
       return [{ vendor: make({ endpoint: `${standInOrigin}/bedrock`, apiKey: 'stand-in' }), state: 'stand-in' }]
-    if (!isConfigured) return [{ vendor: make({ ...NO_REGION, apiKey: [] }), state: 'not configured' }]
+    if (!isConfigured) return [{ vendor: make({ endpoint: UNSET_URL, apiKey: [] }), state: 'not configured' }]
     if (region === undefined && (endpoint === undefined || bearers.length === 0))
       throw new SettingError('AWS_REGION: set it to the region of the models, such as eu-central-1')
     const location = endpoint === undefined ? { region: region! } : { endpoint }
     const apiKey = bearers.length > 0 ? bearers : signatureIn(region!, environment)
-    return [
-      {
-        vendor: naming(endpoint === undefined ? 'AWS_REGION' : 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME', () =>
-          make({ ...location, apiKey }),
-        ),
-        state: 'configured',
-      },
-    ]
+    const setting = endpoint === undefined ? 'AWS_REGION' : 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME'
+    return [{ vendor: namingSetting(setting, () => make({ ...location, apiKey })), state: 'configured' }]
   })
 }
 
 /** Signs with the AWS credentials of the environment, which may have to be requested through its proxy. */
 function signatureIn(region: string, environment: Environment): CredentialProvider {
-  const proxy = environmentProxy(tokenServiceOf(region), environment)
-  return awsSignature({ region, environment, ...(proxy === undefined ? {} : { proxy }) })
+  return awsSignature({ region, environment, proxy: environmentProxy(tokenServiceOf(region), environment) })
 }
 
 /** Settings of both vendors. */
@@ -243,20 +239,14 @@ const VERTEX_VENDORS: Readonly<Record<string, (settings: VertexSettings) => Vend
 const TOKEN_SERVER = 'https://oauth2.googleapis.com'
 
 /** Placeholders of a vendor that is only named and never called. */
-const UNSET_VERTEX = { project: 'not-set', location: 'global', baseURL: 'https://not-set.invalid' }
+const UNSET_VERTEX = { project: 'not-set', location: 'global', baseURL: UNSET_URL }
 
 /**
  * Builds Vertex AI, and Claude on it, if the environment configures them or `named` contains them. A project alone configures
  * neither, because every program at Google Cloud may have one.
  * @throws SettingError naming the variable that is missing or cannot be used.
  */
-function configuredVertex(
-  environment: Environment,
-  keysOf: (text: string | undefined) => readonly string[],
-  standInOrigin: string | undefined,
-  named: ReadonlySet<string>,
-): ConfiguredVendor[] {
-  const read = (name: string): string | undefined => environment[name]?.trim() || undefined
+function configuredVertex({ environment, read, standInOrigin, named }: CloudSource): ConfiguredVendor[] {
   const project = read('GOOGLE_CLOUD_PROJECT')
   const location = read('GOOGLE_CLOUD_LOCATION')
   const baseURL = read('GOOGLE_VERTEX_BASE_URL')
@@ -264,11 +254,12 @@ function configuredVertex(
   const place = project === undefined || location === undefined ? undefined : { project, location }
   return Object.entries(VERTEX_VENDORS).flatMap(([id, make]): ConfiguredVendor[] => {
     if (id === 'vertex' && keys.length > 0)
-      return [{ vendor: naming('Vertex AI', () => vertex({ ...place, baseURL, apiKey: keys })), state: 'configured' }]
+      return [
+        { vendor: namingSetting('Vertex AI', () => vertex({ ...place, baseURL, apiKey: keys })), state: 'configured' },
+      ]
     if (place !== undefined) {
-      const proxy = environmentProxy(TOKEN_SERVER, environment)
-      const apiKey = googleDefaultCredentials({ environment, ...(proxy === undefined ? {} : { proxy }) })
-      return [{ vendor: naming('Vertex AI', () => make({ ...place, baseURL, apiKey })), state: 'configured' }]
+      const apiKey = googleDefaultCredentials({ environment, proxy: environmentProxy(TOKEN_SERVER, environment) })
+      return [{ vendor: namingSetting('Vertex AI', () => make({ ...place, baseURL, apiKey })), state: 'configured' }]
     }
     if (!named.has(id)) return []
     if (standInOrigin !== undefined) {
@@ -295,7 +286,7 @@ function furtherVendor(
     throw new SettingError(`${keyVariable}: is not set, but SIGNALBOX_VENDORS names it for ${id}`)
   const isStandIn = keyVariable !== undefined && apiKey.length === 0
   const key = isStandIn ? { apiKey: 'stand-in' } : apiKey.length === 0 ? {} : { apiKey }
-  const vendor = namingFile(id, () => {
+  const vendor = namingSetting(`SIGNALBOX_VENDORS: ${id}`, () => {
     if (given.type === 'azure-openai') {
       const { type: _type, fetchesUrls: _fetches, endpoint, ...options } = given
       return azureOpenai({ ...options, ...key, id, endpoint: isStandIn ? standInOrigin! : endpoint })
@@ -316,16 +307,6 @@ function furtherVendor(
   })
   if (isStandIn) return { vendor, state: 'stand-in' }
   return { vendor, state: vendor.apiKeys.length > 0 ? 'configured' : 'not configured' }
-}
-
-/** Runs a function; errors about an option name the file. */
-function namingFile<Value>(id: string, make: () => Value): Value {
-  try {
-    return make()
-  } catch (error) {
-    if (error instanceof TypeError) throw new SettingError(`SIGNALBOX_VENDORS: ${id}: ${error.message}`)
-    throw error
-  }
 }
 
 /** Parses keys separated by commas, without duplicates. No vendor's keys contain commas. */
@@ -388,20 +369,11 @@ function deploymentsOf(text: string | undefined): Readonly<Record<string, string
   )
 }
 
-/** Placeholder address that is never called. */
-const UNSET_URL = 'https://not-set.invalid'
-
 /**
  * Builds the clouds that the environment configures or `named` contains.
- * @param read Returns a trimmed variable, or `undefined` if it is not set.
  * @throws SettingError for an address that cannot be used, and for a key without an address.
  */
-function configuredClouds(
-  read: (name: string) => string | undefined,
-  keysOf: (text: string | undefined) => readonly string[],
-  standInOrigin: string | undefined,
-  named: ReadonlySet<string>,
-): ConfiguredVendor[] {
+function configuredClouds({ read, standInOrigin, named }: CloudSource): ConfiguredVendor[] {
   return CLOUDS.flatMap(({ id, keyVariable, endpointVariable, make }): ConfiguredVendor[] => {
     const apiKey = keysOf(read(keyVariable))
     const endpoint = read(endpointVariable)
@@ -413,17 +385,7 @@ function configuredClouds(
       throw new SettingError(
         `${endpointVariable}: set it to the address of the resource that ${keyVariable} belongs to`,
       )
-    const vendor = naming(endpointVariable, () => make({ endpoint: endpoint ?? UNSET_URL, apiKey }, read))
+    const vendor = namingSetting(endpointVariable, () => make({ endpoint: endpoint ?? UNSET_URL, apiKey }, read))
     return [{ vendor, state: apiKey.length > 0 ? 'configured' : 'not configured' }]
   })
-}
-
-/** Runs a function that may throw a TypeError about a setting, and adds the name of the setting. */
-function naming<Value>(name: string, run: () => Value): Value {
-  try {
-    return run()
-  } catch (error) {
-    if (error instanceof TypeError) throw new SettingError(`${name}: ${error.message}`)
-    throw error
-  }
 }

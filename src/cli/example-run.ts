@@ -3,7 +3,7 @@ import type { PriceFile } from '../catalog/prices/prices.ts'
 import type { GatewayClient } from '../client/gateway-client.ts'
 import { parseDollars } from '../core/money.ts'
 import type { Gateway } from '../gateway/gateway.ts'
-import type { FurtherOptions } from './further-options.ts'
+import type { FileOnlyOptions } from './file-only-options.ts'
 import type { ServeFlags, ServePrices, ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
 
@@ -76,9 +76,9 @@ export function withExamples(settings: ServeSettings, { useStandIns, showExample
 
 /** Adds batches to the examples. They are off by default because they store callers' files. */
 export function optionsWithExamples(
-  options: FurtherOptions | undefined,
+  options: FileOnlyOptions | undefined,
   { showExamples }: ExampleFlags,
-): FurtherOptions | undefined {
+): FileOnlyOptions | undefined {
   return showExamples === true ? { batches: {}, ...options } : options
 }
 

@@ -20,7 +20,7 @@ import type { ActionDefinition, CommandArguments } from './command.ts'
 import { CONFIG_OPTION, readConfiguration } from './configuration.ts'
 import { type ConfiguredVendor, configuredVendors } from './configured-vendors.ts'
 import { EXAMPLE_CALLS, EXAMPLE_CHATS, makeExampleCalls, optionsWithExamples, withExamples } from './example-run.ts'
-import type { FurtherOptions } from './further-options.ts'
+import type { FileOnlyOptions } from './file-only-options.ts'
 import {
   DEFAULT_STORE,
   describeStore,
@@ -179,7 +179,7 @@ export interface ServeOptions
     Pick<ServeFlags, 'useStandIns'> {
   readonly version: string
   /** Options of the gateway that have no variable. */
-  readonly gateway?: FurtherOptions
+  readonly gateway?: FileOnlyOptions
   /** Logger. By default standard error, in the format of `SIGNALBOX_LOG`. */
   readonly logger?: Logger
 }

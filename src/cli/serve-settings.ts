@@ -1,99 +1,29 @@
-import { type CorsOptions, checkCors } from '../adapters/cors.ts'
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
-import { NEWEST_OF_FAMILY, type UnknownModels, withKnownVendors } from '../catalog/prices/check-prices.ts'
-import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
+import { withKnownVendors } from '../catalog/prices/check-prices.ts'
+import { type CatalogPrices, listPrices } from '../catalog/prices/list-prices.ts'
 import { definePrices, type PriceFile, type Prices } from '../catalog/prices/prices.ts'
 import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
-import { GatewayError } from '../core/errors.ts'
-import { type ClientAddress, forwardedAddress } from '../core/exchange.ts'
+import { isJsonObject } from '../core/json.ts'
+import { checkBySchema } from '../core/option-schema.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
 import { modelVendor } from '../gateway/catalog-in-force.ts'
-import { type CatalogOptions, isAddress, limitSetOf, type Plan, planLimitsOf } from '../gateway/catalog-options.ts'
+import { isAddress, limitSchemas, limitSetOf, type Plan, planLimitsOf } from '../gateway/catalog-options.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { billingModeOf, type FixedKey, type GatewayOptions } from '../gateway/options.ts'
-import type { Timeouts } from '../pipeline/pipeline-context.ts'
 import { hashApiKey } from '../stores/api-keys.ts'
-import type { BillingMode, Tier } from '../stores/principal.ts'
-import type { RateLimits } from '../stores/rate-limiter.ts'
-import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
+import type { BillingMode } from '../stores/principal.ts'
 import type { CommandArguments, OptionDefinition } from './command.ts'
 import { configuredVendors } from './configured-vendors.ts'
 import { environmentProxy } from './environment-proxy.ts'
-import { parseStoreSetting, type StoreSetting } from './open-store.ts'
-import {
-  checkDollars,
-  parseBillingMode,
-  parseCount,
-  parseDelay,
-  parseDuration,
-  parsePairs,
-  parsePort,
-  parseRetentionDays,
-  parseShare,
-  parseSwitch,
-  parseTier,
-  readJson,
-  SettingError,
-} from './setting-values.ts'
-import { type Documents, type Environment, type LogFormat, parseLogFormat } from './terminal.ts'
+import { namingSetting, readJson, SettingError } from './setting-values.ts'
+import { readModels, settingValues } from './settings.ts'
+import type { Documents, Environment } from './terminal.ts'
 
-/** Settings of `signalbox serve`. The names of the variables are a public interface. */
-export interface ServeSettings {
-  readonly host: string
-  readonly port: number
-  readonly store: StoreSetting | undefined
-  /** Address of shared limits, or `undefined` if each process counts separately. */
-  readonly redisUrl: string | undefined
-  /** Accepted keys, each with its own account. If empty, the keys of the store are used, or one is created. */
-  readonly apiKeys: readonly string[]
-  /** Dollars credited once to each of those accounts. */
-  readonly credit: string | undefined
-  /** Prices, or `undefined` if billing is off. */
-  readonly prices: ServePrices | undefined
-  readonly models: readonly ModelDefinition[]
-  /** Newer snapshot of the vendors' models; `undefined` for the built-in one. */
-  readonly catalog: CatalogOptions | undefined
-  readonly limits: ServeLimits
-  /** Plans by name; may be empty. */
-  readonly plans: Readonly<Record<string, Plan>>
-  /** Billing mode of accounts without their own. If `undefined`, `prepaid`, or `off` without prices. */
-  readonly billing: BillingMode | 'off' | undefined
-  /** Rule for ids that no catalog knows; `undefined` for the gateway's default. */
-  readonly unknownModels: UnknownModels | undefined
-  /** Shares of caps and balances that are reported to the operator. If `undefined`, the gateway's default applies. */
-  readonly spendingThresholds: GatewayOptions['spendingThresholds']
-  /** Tier of the accounts. If `undefined`, accounts keep their tier, and new ones are `paid`. */
-  readonly tier: Tier | undefined
-  readonly timeouts: Partial<Timeouts>
-  readonly holdTtlMs: number | undefined
-  /** Secret that signs webhooks of accounts without their own. If `undefined`, such accounts get one when they need it. */
-  readonly webhookSecret: string | undefined
-  readonly taskDeadlineMs: number | undefined
-  readonly taskPollIntervalMs: number | undefined
-  /** Days; `Infinity` keeps tasks indefinitely. */
-  readonly taskRetentionDays: number | undefined
-  /** Key for `GET /readyz?verbose`. If `undefined`, the state of store and vendors is not shown. */
-  readonly operatorKey: string | undefined
-  /** Number of processes that share `redisUrl`. If `undefined`, one. */
-  readonly expectedInstances: number | undefined
-  /** Whether URLs of callers may point to private addresses. If `undefined`, they may not. */
-  readonly allowPrivateUrls: boolean | undefined
-  /** Log format. If `undefined`, text on a terminal, else JSON. */
-  readonly log: LogFormat | undefined
-  /** Share of the completed requests that are logged. If `undefined`, requests are not logged. */
-  readonly accessLogShare: number | undefined
-  /** Allowed origins of web pages. If `undefined`, none. */
-  readonly clientAddress: ClientAddress | undefined
-  readonly corsOrigins: CorsOptions['origins'] | undefined
-  /** How long requests are still accepted after SIGTERM while `/readyz` returns 503, in milliseconds. With 0, not at all. */
-  readonly shutdownDelayMs: number
-  /** How long an idle connection of a caller stays open, in milliseconds. */
-  readonly keepAliveMs: number
-}
+/** Settings of `signalbox serve`. */
+export type ServeSettings = ReturnType<typeof readServeSettings>
 
 /**
  * Longer than the 60 seconds after which most load balancers close an idle connection. If the server closed it first, a request could
@@ -121,80 +51,61 @@ export interface ServePrices {
  * Reads the variables that `signalbox --help` lists for `serve`, without those of the vendors.
  * @throws SettingError naming the variable.
  */
-export function readServeSettings(environment: Environment, documents?: Documents): ServeSettings {
-  const read = (name: string): string | undefined => {
-    const value = environment[name]?.trim()
-    return value === '' ? undefined : value
-  }
-  const given = <Value>(name: string, parse: (name: string, text: string) => Value): Value | undefined => {
-    const text = read(name)
-    return text === undefined ? undefined : namingSetting(name, () => parse(name, text))
-  }
-  const redisUrl = given('REDIS_URL', parseRedisUrl)
-  const prices = servePrices(
-    read('SIGNALBOX_PRICES'),
-    given('SIGNALBOX_LIST_PRICES', (_name, markup) => checkMarkup(markup)),
-    documents,
-  )
-  const billing = given('SIGNALBOX_BILLING', parseServeBilling)
+export function readServeSettings(environment: Environment, documents?: Documents) {
+  const values = settingValues(environment)
+  const { host = '127.0.0.1', port = 8787, redis: redisUrl, apiKeys = [], catalog, billing, timeouts = {} } = values
+  const { expectedInstances, shutdownDelay = 0, keepAlive = DEFAULT_KEEP_ALIVE_MS } = values
+  const prices = servePrices(values.prices, values.listPrices, documents)
   if (prices === undefined && billing !== undefined && billing !== 'off')
     throw new SettingError(`SIGNALBOX_BILLING: ${billing} needs prices: set SIGNALBOX_PRICES or SIGNALBOX_LIST_PRICES`)
+  // Without Redis, limits would silently not be shared.
+  if (expectedInstances !== undefined && redisUrl === undefined)
+    throw new SettingError(
+      'SIGNALBOX_EXPECTED_INSTANCES: has no effect without REDIS_URL: every process would grant the full limit',
+    )
+  const { limits: perKey = {}, accountLimits: perAccount = {}, endUserLimits: perEndUser = {} } = values
   return {
-    host: read('HOST') ?? '127.0.0.1',
-    port: given('PORT', parsePort) ?? 8787,
-    store: given('SIGNALBOX_STORE', parseStoreSetting),
+    host,
+    port,
+    store: values.store,
     redisUrl,
-    apiKeys: given('SIGNALBOX_API_KEYS', parseKeys) ?? [],
-    credit: given('SIGNALBOX_CREDIT', checkDollars),
+    /** Accepted keys, each with its own account. If empty, the keys of the store are used, or one is created. */
+    apiKeys,
+    /** Dollars credited once to each of those accounts. */
+    credit: values.credit,
+    /** Prices, or `undefined` if billing is off. */
     prices,
-    models: given('SIGNALBOX_MODELS', readModels) ?? ownModels(documents),
-    catalog: given('SIGNALBOX_CATALOG', (name, from) => parseCatalog(name, from, environment)),
-    limits: {
-      perKey: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
-      perAccount: given('SIGNALBOX_ACCOUNT_LIMITS', parseLimits) ?? {},
-      perEndUser: given('SIGNALBOX_END_USER_LIMITS', parseLimits) ?? {},
-    },
-    plans: configuredPlans(read('SIGNALBOX_PLANS'), documents),
+    models: values.models ?? ownModels(documents),
+    catalog:
+      catalog !== undefined && isAddress(catalog.from)
+        ? { ...catalog, proxy: environmentProxy(catalog.from, environment) }
+        : catalog,
+    limits: { perKey, perAccount, perEndUser },
+    plans: configuredPlans(values.plans, documents),
+    /** Billing mode of accounts without their own. If `undefined`, `prepaid`, or `off` without prices. */
     billing,
-    unknownModels: given('SIGNALBOX_UNKNOWN_MODELS', parseUnknownModels),
-    spendingThresholds: given('SIGNALBOX_THRESHOLDS', parseThresholds),
-    tier: given('SIGNALBOX_TIER', parseTier),
-    timeouts: given('SIGNALBOX_TIMEOUTS', parseTimeouts) ?? {},
-    holdTtlMs: given('SIGNALBOX_HOLD_TTL', parseDuration),
-    webhookSecret: given('SIGNALBOX_WEBHOOK_SECRET', (_name, text) => checkWebhookSecret(text)),
-    taskDeadlineMs: given('SIGNALBOX_TASK_DEADLINE', parseDuration),
-    taskPollIntervalMs: given('SIGNALBOX_TASK_POLL_INTERVAL', parseDuration),
-    taskRetentionDays: given('SIGNALBOX_TASK_RETENTION', parseRetentionDays),
-    operatorKey: given('SIGNALBOX_OPERATOR_KEY', parseOperatorKey),
-    expectedInstances: given('SIGNALBOX_EXPECTED_INSTANCES', (name, text) => parseInstances(name, text, redisUrl)),
-    allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', parseSwitch),
-    log: given('SIGNALBOX_LOG', parseLogFormat),
-    accessLogShare: given('SIGNALBOX_ACCESS_LOG', parseShare),
-    clientAddress: given('SIGNALBOX_TRUST_PROXY', parseProxies),
-    corsOrigins: given('SIGNALBOX_CORS_ORIGINS', parseCorsOrigins),
-    shutdownDelayMs: given('SIGNALBOX_SHUTDOWN_DELAY', parseDelay) ?? 0,
-    keepAliveMs: given('SIGNALBOX_KEEP_ALIVE', parseDuration) ?? DEFAULT_KEEP_ALIVE_MS,
+    unknownModels: values.unknownModels,
+    spendingThresholds: values.thresholds,
+    /** Tier of the accounts. If `undefined`, accounts keep their tier, and new ones are `paid`. */
+    tier: values.tier,
+    timeouts,
+    holdTtlMs: values.holdTtl,
+    webhookSecret: values.webhookSecret,
+    taskDeadlineMs: values.taskDeadline,
+    taskPollIntervalMs: values.taskPollInterval,
+    /** Days; `Infinity` keeps tasks indefinitely. */
+    taskRetentionDays: values.taskRetention,
+    operatorKey: values.operatorKey,
+    expectedInstances,
+    allowPrivateUrls: values.allowPrivateUrls,
+    log: values.log,
+    /** Share of the completed requests that are logged. If `undefined`, requests are not logged. */
+    accessLogShare: values.accessLog,
+    clientAddress: values.trustProxy,
+    corsOrigins: values.corsOrigins,
+    shutdownDelayMs: shutdownDelay,
+    keepAliveMs: keepAlive,
   }
-}
-
-function parseCatalog(name: string, from: string, environment: Environment): CatalogOptions {
-  if (!isAddress(from)) return { from }
-  if (!URL.canParse(from)) throw new SettingError(`${name}: is not a URL such as https://intranet.example/catalog.json`)
-  return { from, proxy: environmentProxy(from, environment) }
-}
-
-function parseProxies(name: string, text: string): ClientAddress {
-  try {
-    return forwardedAddress(text.split(',').map((entry) => entry.trim()))
-  } catch (cause) {
-    throw new SettingError((cause as TypeError).message.replace('proxies', name))
-  }
-}
-
-/** Reads `*`, or origins separated by commas. */
-function parseCorsOrigins(_name: string, text: string): CorsOptions['origins'] {
-  const origins = text.split(',').map((origin) => origin.trim())
-  return checkCors({ origins: text === '*' ? '*' : origins.filter((origin) => origin !== '') }).origins
 }
 
 /** Returns prices of a file, list prices, or both; `undefined` if there are neither. */
@@ -220,11 +131,6 @@ function servePrices(
     return { forCatalog: (catalog) => namingSetting(name, () => withKnownVendors(read, catalog)) }
   })
   return { source: from, prices, isReloadable, reload: () => prices.reload() }
-}
-
-function parseUnknownModels(name: string, text: string): UnknownModels {
-  if (text === 'refuse') return text
-  return { pricedAs: text === NEWEST_OF_FAMILY ? text : readPriceFile(name, text).prices }
 }
 
 /** Prices that can be rebuilt on request, for the catalog that they were first built for. */
@@ -269,68 +175,6 @@ export function configuredCatalog(environment: Environment, documents?: Document
   )
 }
 
-/** Adds the variable's name to errors of shared code, which does not know about variables. */
-function namingSetting<Value>(name: string, run: () => Value): Value {
-  try {
-    return run()
-  } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError || GatewayError.isInstance(error))
-      throw new SettingError(`${name}: ${error.message}`)
-    throw error
-  }
-}
-
-function parseKeys(name: string, text: string): string[] {
-  const keys = text.split(',').map((key) => key.trim())
-  for (const key of keys) {
-    if (!/^sk-\S+$/.test(key))
-      throw new SettingError(`${name}: every key must begin with sk- and hold no spaces; keys are separated by commas`)
-  }
-  return [...new Set(keys)]
-}
-
-const TIMEOUT_NAMES = {
-  connect: 'connectMs',
-  first_byte: 'firstByteMs',
-  idle: 'idleMs',
-  total: 'totalMs',
-} as const satisfies Record<string, keyof Timeouts>
-
-function parseTimeouts(setting: string, text: string): Partial<Timeouts> {
-  const names = Object.keys(TIMEOUT_NAMES) as (keyof typeof TIMEOUT_NAMES)[]
-  const timeouts: { -readonly [Name in keyof Timeouts]?: number } = {}
-  for (const [name, value] of parsePairs(setting, text, names)) {
-    timeouts[TIMEOUT_NAMES[name]] = parseDuration(`${setting}: ${name}`, value)
-  }
-  return timeouts
-}
-
-/** Rejected without Redis: limits would silently not be shared. */
-function parseInstances(name: string, text: string, redisUrl: string | undefined): number {
-  const count = parseCount(name, text)
-  if (redisUrl === undefined)
-    throw new SettingError(`${name}: has no effect without REDIS_URL: every process would grant the full limit`)
-  return count
-}
-
-function parseOperatorKey(name: string, text: string): string {
-  if (text.length < SHORTEST_OPERATOR_KEY || /\s/.test(text))
-    throw new SettingError(`${name}: must have at least ${SHORTEST_OPERATOR_KEY} characters and hold no spaces`)
-  return text
-}
-
-function parseRedisUrl(name: string, text: string): string {
-  // The text is not shown, because it may contain a password.
-  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text))
-    throw new SettingError(`${name}: must be redis://… or rediss://…`)
-  return text
-}
-
-/** Reads files separated by commas. If rows have the same id, the last one applies. */
-function readModels(name: string, paths: string): readonly ModelDefinition[] {
-  return paths.split(',').flatMap((path) => parseModelDefinitions(readJson(name, path.trim())))
-}
-
 /** Returns the models inside the configuration file. */
 function ownModels(documents: Documents | undefined): readonly ModelDefinition[] {
   if (documents?.models === undefined) return []
@@ -354,87 +198,23 @@ function readPriceFile(name: string, path: string): PriceFile {
   return readJson(name, path) as PriceFile
 }
 
-/** Limits of the variables, by scope. */
-interface ServeLimits {
-  readonly perKey: RateLimits
-  readonly perAccount: RateLimits
-  readonly perEndUser: RateLimits
-}
-
-/**
- * Reads `rpm=600,tpm=1000000,concurrency=50`.
- * @throws SettingError naming the variable.
- */
-function parseLimits(setting: string, text: string): RateLimits {
-  const pairs = parsePairs(setting, text, ['rpm', 'tpm', 'concurrency'])
-  const count = (name: 'rpm' | 'tpm' | 'concurrency'): number | undefined => {
-    const value = pairs.get(name)
-    return value === undefined ? undefined : parseCount(`${setting}: ${name}`, value)
-  }
-  return { requestsPerMinute: count('rpm'), tokensPerMinute: count('tpm'), concurrency: count('concurrency') }
-}
-
-/**
- * Reads `prepaid`, `metered` or `off`.
- * @throws SettingError naming the variable.
- */
-function parseServeBilling(setting: string, text: string): BillingMode | 'off' {
-  if (text === 'off') return text
-  try {
-    return parseBillingMode(setting, text)
-  } catch {
-    throw new SettingError(`${setting}: must be prepaid, metered or off`)
-  }
-}
-
 /**
  * Checks the plans of a file: `{ "free": { "limits": { "perAccount": { "requestsPerMinute": 10 } } } }`.
  * @throws TypeError naming the member.
  */
 function checkPlans(content: unknown): Readonly<Record<string, Plan>> {
-  if (!isObject(content) || !Object.values(content).every(isObject))
+  if (!isJsonObject(content))
     throw new TypeError(
       'must be an object of plans by name, such as {"free":{"limits":{"perKey":{"requestsPerMinute":10}}}}',
     )
+  checkBySchema(limitSchemas().plans, content, '', 'plans')
   const plans = content as Readonly<Record<string, Plan>>
-  for (const [name, { limits }] of Object.entries(plans))
-    if (limits !== undefined && (!isObject(limits) || Object.values(limits).some((value) => value === null)))
-      throw new TypeError(`plans.${name}.limits must be an object of limits`)
   try {
     planLimitsOf(plans, limitSetOf(undefined, 'limits'))
   } catch (error) {
     throw new TypeError((error as TypeError).message.replace(/^createGateway: /, ''))
   }
   return plans
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/**
- * Reads `50,80,100` for caps and balances, or `caps=80/100,balance=50/90` for each.
- * @throws SettingError naming the variable.
- */
-function parseThresholds(setting: string, text: string): GatewayOptions['spendingThresholds'] & object {
-  if (!text.includes('=')) {
-    const percents = parsePercents(setting, text, ',')
-    return { caps: percents, balance: percents }
-  }
-  const pairs = parsePairs(setting, text, ['caps', 'balance'])
-  const of = (name: 'caps' | 'balance') => {
-    const given = pairs.get(name)
-    return given === undefined ? {} : { [name]: parsePercents(`${setting}: ${name}`, given, '/') }
-  }
-  return { ...of('caps'), ...of('balance') }
-}
-
-function parsePercents(setting: string, text: string, separator: string): readonly number[] {
-  return text.split(separator).map((part) => {
-    const percent = Number(part.trim())
-    if (/^\s*\d{1,3}(?:\.\d{1,3})?\s*$/.test(part) && percent > 0 && percent <= 100) return percent
-    throw new SettingError(`${setting}: ${JSON.stringify(part)} is not a percent above 0 and at most 100`)
-  })
 }
 
 /** Billing settings of `serve`. */

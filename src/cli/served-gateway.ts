@@ -7,7 +7,7 @@ import { createGateway, type Gateway } from '../gateway/gateway.ts'
 import type { GatewayOptions } from '../gateway/options.ts'
 import { openWithEngine } from '../stores/sqlite/sqlite-engine.ts'
 import type { ConfiguredVendor } from './configured-vendors.ts'
-import type { FurtherOptions } from './further-options.ts'
+import type { FileOnlyOptions } from './file-only-options.ts'
 import { DEFAULT_STORE, missingEngine } from './open-store.ts'
 import { billingOptions, fixedKeys, type ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
@@ -19,7 +19,7 @@ import { SettingError } from './setting-values.ts'
 export function servedGateway(
   settings: ServeSettings,
   vendors: readonly ConfiguredVendor[],
-  further: FurtherOptions | undefined,
+  further: FileOnlyOptions | undefined,
   parts: Pick<GatewayOptions, 'store' | 'rateLimiter' | 'concurrencyLimiter' | 'logger' | 'onEvent' | 'observe'>,
 ): Gateway {
   try {
@@ -29,20 +29,20 @@ export function servedGateway(
       models: settings.models,
       catalog: settings.catalog,
       ...billingOptions(settings),
-      ...(settings.unknownModels === undefined ? {} : { unknownModels: settings.unknownModels }),
+      unknownModels: settings.unknownModels,
       plans: settings.plans,
-      ...(settings.spendingThresholds === undefined ? {} : { spendingThresholds: settings.spendingThresholds }),
+      spendingThresholds: settings.spendingThresholds,
       keys: fixedKeys(settings),
       limits: settings.limits,
       timeouts: settings.timeouts,
-      ...(settings.holdTtlMs === undefined ? {} : { holdTtlMs: settings.holdTtlMs }),
-      ...(settings.webhookSecret === undefined ? {} : { webhookSecret: settings.webhookSecret }),
-      ...(settings.taskDeadlineMs === undefined ? {} : { taskDeadlineMs: settings.taskDeadlineMs }),
-      ...(settings.taskPollIntervalMs === undefined ? {} : { taskPollIntervalMs: settings.taskPollIntervalMs }),
-      ...(settings.taskRetentionDays === undefined ? {} : { taskRetentionDays: settings.taskRetentionDays }),
-      ...(settings.operatorKey === undefined ? {} : { operatorKey: settings.operatorKey }),
+      holdTtlMs: settings.holdTtlMs,
+      webhookSecret: settings.webhookSecret,
+      taskDeadlineMs: settings.taskDeadlineMs,
+      taskPollIntervalMs: settings.taskPollIntervalMs,
+      taskRetentionDays: settings.taskRetentionDays,
+      operatorKey: settings.operatorKey,
       clientAddress: settings.clientAddress,
-      ...(settings.allowPrivateUrls === undefined ? {} : { allowPrivateUrls: settings.allowPrivateUrls }),
+      allowPrivateUrls: settings.allowPrivateUrls,
       ...parts,
     })
   } catch (error) {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { GatewayError } from '../core/errors.ts'
 import { parseDollars } from '../core/money.ts'
 import type { BillingMode, SpendingCap, Tier } from '../stores/principal.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
@@ -7,6 +8,17 @@ import { millisecondsOf } from '../usage/usage-query.ts'
 /** Thrown for a setting that cannot be used. The message names it and its valid values, and is printed without a stack. */
 export class SettingError extends Error {
   override readonly name = 'SettingError'
+}
+
+/** Adds the variable's name to errors of shared code, which does not know about variables. */
+export function namingSetting<Value>(name: string, run: () => Value): Value {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError || GatewayError.isInstance(error))
+      throw new SettingError(`${name}: ${error.message}`)
+    throw error
+  }
 }
 
 const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -1,9 +1,39 @@
 import * as z from 'zod'
+import { type CorsOptions, checkCors } from '../adapters/cors.ts'
+import type { ModelDefinition } from '../catalog/model.ts'
+import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
+import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/check-prices.ts'
+import { checkMarkup } from '../catalog/prices/list-prices.ts'
+import type { PriceFile } from '../catalog/prices/prices.ts'
+import { type ClientAddress, forwardedAddress } from '../core/exchange.ts'
 import { mistakesBetween } from '../core/known-members.ts'
+import { SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
+import { type CatalogOptions, isAddress } from '../gateway/catalog-options.ts'
+import type { GatewayOptions } from '../gateway/options.ts'
+import type { Timeouts } from '../pipeline/pipeline-context.ts'
+import type { RateLimits } from '../stores/rate-limiter.ts'
+import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
 import { type Preset, presets } from '../vendors/presets/presets.ts'
 import type { OptionDefinition } from './command.ts'
 import { presetVariables } from './configured-vendors.ts'
+import { parseStoreSetting } from './open-store.ts'
+import {
+  checkDollars,
+  namingSetting,
+  parseCount,
+  parseDelay,
+  parseDuration,
+  parsePairs,
+  parsePort,
+  parseRetentionDays,
+  parseShare,
+  parseSwitch,
+  readJson,
+  SettingError,
+} from './setting-values.ts'
 import type { Environment } from './terminal.ts'
+
+const PREFIX = 'SIGNALBOX_'
 
 /** Variable of a vendor. If `isSecret` is set, there is no flag for it. */
 interface VendorVariable {
@@ -62,333 +92,304 @@ export const VENDOR_VARIABLES: readonly VendorVariable[] = [
   }),
 ]
 
-/** Setting of `serve` and `check`: its variable, its flag, and its member in the configuration file. */
-export interface Setting {
-  readonly variable: string
-  /** Flag without the dashes; `undefined` for a secret, because everybody on the machine can see a command line. */
-  readonly flag: string | undefined
-  /** Placeholder of the value in the help; `undefined` for a switch, which is `1` in the variable. */
-  readonly value: string | undefined
+/** Reads the text of a variable. @throws SettingError with the name of the variable. */
+type Parse<Value> = (name: string, text: string) => Value
+
+/** Setting of `serve` and `check`. Its name is that of its member in the configuration file. */
+interface Definition<Value> {
+  /** Variable, if it is not `SIGNALBOX_` and the name. */
+  readonly variable?: string
+  /** Member of the configuration file, if it is not the name. */
+  readonly member?: string
+  /** Placeholder of the value in the help. If omitted, the flag is a switch, which is `1` in the variable. */
+  readonly value?: string
+  /** Whether there is no flag, because everybody on the machine can see a command line. Default false. */
+  readonly isSecret?: boolean
   /** One line for the help and for the schema of the file. */
   readonly text: string
-  /** Name in the configuration file, or `undefined` if it cannot be set there. */
-  readonly member: string | undefined
-  /** Schema of its value in the file. */
-  readonly schema: z.ZodType
-  /** Converts the value of the file to the format of the variable. */
-  toText(value: never): string
+  /** Schema of its value in the file. Default: a string that is not empty. */
+  readonly schema?: z.ZodType
+  readonly parse: Parse<Value>
 }
 
 const reference = z.string().regex(/^\$[A-Za-z_][A-Za-z0-9_]*$/, 'must name a variable of the environment, as "$NAME"')
 const words = z.string().min(1)
-const duration = z
-  .string()
-  .regex(/^(?:\d+(?:ms|s|m|h|d)|\$\w+)$/, 'must be a duration such as 250ms, 5s, 15m, 1h or 30d')
+const wordOrWords = z.union([words, z.array(words).nonempty()])
+const time = z.string().regex(/^(?:\d+(?:ms|s|m|h|d)|\$\w+)$/, 'must be a duration such as 250ms, 5s, 15m, 1h or 30d')
 const count = z.int().positive()
-const limits = z.strictObject({
-  requestsPerMinute: count.exactOptional(),
-  tokensPerMinute: count.exactOptional(),
-  concurrency: count.exactOptional(),
-})
 const percents = z.array(z.number().positive().max(100)).nonempty()
-
-type Limits = z.infer<typeof limits>
-
-const LIMIT_NAMES = { requestsPerMinute: 'rpm', tokensPerMinute: 'tpm', concurrency: 'concurrency' } as const
-const TIMEOUT_NAMES = { connect: 'connect', firstByte: 'first_byte', idle: 'idle', total: 'total' } as const
-
-function pairs(values: object, names: Readonly<Record<string, string>>): string {
-  return Object.entries(values)
-    .map(([name, value]) => `${names[name]}=${value}`)
-    .join(',')
-}
-
-const limitsText = (value: Limits): string => pairs(value, LIMIT_NAMES)
-const listText = (value: string | readonly (string | number)[]): string =>
-  typeof value === 'string' ? value : value.join(',')
-
-interface Given<Value> {
-  readonly variable: string
-  readonly flag?: string
-  readonly value?: string
-  readonly text: string
-  readonly member?: string
-  readonly schema?: z.ZodType<Value>
-  readonly toText?: (value: Value) => string
-}
-
-function setting<Value>({ variable, flag, value, text, member, schema, toText }: Given<Value>): Setting {
-  return { variable, flag, value, text, member, schema: schema ?? words, toText: toText ?? String }
-}
-
-/** Creates a text setting whose member in the file has the name of its flag. */
-function plain(variable: string, flag: string, value: string, text: string): Setting {
-  return setting({ variable, flag, value, text, member: flag })
-}
-
 /** Files of rows: paths as text, or the rows themselves, which are read separately from the variables. */
 const rowsOrPaths = z.union([words, z.array(words).nonempty(), z.array(z.record(z.string(), z.unknown())).nonempty()])
 const fileOrObject = z.union([words, z.record(z.string(), z.unknown())], 'must be the path of a file, or an object')
 
-/** Settings of a served gateway, without those of single vendors. */
-export const SETTINGS: readonly Setting[] = [
-  plain('HOST', 'host', 'ADDRESS', 'address to listen on (default: 127.0.0.1)'),
-  setting<number | string>({
+const asText: Parse<string> = (_name, text) => text
+
+const limits = {
+  value: 'LIMITS',
+  schema: z.strictObject({
+    requestsPerMinute: count.exactOptional(),
+    tokensPerMinute: count.exactOptional(),
+    concurrency: count.exactOptional(),
+  }),
+  parse: parseLimits,
+}
+const duration = { value: 'TIME', schema: time, parse: parseDuration }
+
+function choice<const Word extends string>(...known: readonly Word[]) {
+  return {
+    schema: z.enum(known),
+    parse(name: string, text: string): Word {
+      const word = known.find((one) => one === text)
+      if (word === undefined)
+        throw new SettingError(`${name}: must be ${known.slice(0, -1).join(', ')} or ${known.at(-1)}`)
+      return word
+    },
+  }
+}
+
+/** Settings of a served gateway by name, without those of single vendors. */
+const DEFINITIONS = {
+  host: { variable: 'HOST', value: 'ADDRESS', text: 'address to listen on (default: 127.0.0.1)', parse: asText },
+  port: {
     variable: 'PORT',
-    flag: 'port',
     value: 'NUMBER',
     text: 'port to listen on, or 0 for a free one (default: 8787)',
-    member: 'port',
     schema: z.union([z.int().min(0).max(65_535), words]),
-  }),
-  setting({
-    variable: 'SIGNALBOX_STORE',
-    flag: 'store',
+    parse: parsePort,
+  },
+  store: {
     value: 'STORE',
     text: 'memory:, sqlite:PATH or postgres://user:password@host/database (default: sqlite:signalbox.db)',
-    member: 'store',
-  }),
-  plain('REDIS_URL', 'redis', 'URL', 'redis://… to share the limits among several gateways'),
-  setting<number>({
-    variable: 'SIGNALBOX_EXPECTED_INSTANCES',
-    flag: 'expected-instances',
+    parse: parseStoreSetting,
+  },
+  redis: {
+    variable: 'REDIS_URL',
+    value: 'URL',
+    text: 'redis://… to share the limits among several gateways',
+    parse: parseRedisUrl,
+  },
+  expectedInstances: {
     value: 'N',
     text: 'number of gateways that share REDIS_URL; each enforces its share while Redis is down (default: 1)',
-    member: 'expectedInstances',
     schema: count,
-  }),
-  setting<string | readonly string[]>({
-    variable: 'SIGNALBOX_API_KEYS',
+    parse: parseCount,
+  },
+  apiKeys: {
+    isSecret: true,
     text: 'accepted keys, separated by commas; each has its own account (default: those of the store, or a new one if there is none)',
-    member: 'apiKeys',
     schema: z.union([reference, z.array(reference).nonempty()], 'must be "$NAME" or a list of such names'),
-    toText: listText,
-  }),
-  setting<string | number>({
-    variable: 'SIGNALBOX_CREDIT',
-    flag: 'credit',
+    parse: parseKeys,
+  },
+  credit: {
     value: 'DOLLARS',
     text: 'dollars credited once to the account of each given key',
-    member: 'credit',
     schema: z.union([words, z.number().nonnegative()]),
-  }),
-  setting<string | readonly string[]>({
-    variable: 'SIGNALBOX_MODELS',
-    flag: 'models',
+    parse: checkDollars,
+  },
+  models: {
     value: 'FILES',
     text: 'paths of JSON lists of models to add or override, separated by commas',
-    member: 'models',
-    schema: rowsOrPaths as z.ZodType<string | readonly string[]>,
-    toText: listText,
-  }),
-  plain('SIGNALBOX_CATALOG', 'catalog', 'FILE|URL', 'newer models and list prices, from catalog update --snapshot'),
-  setting({
-    variable: 'SIGNALBOX_VENDORS',
-    flag: 'vendors',
+    schema: rowsOrPaths,
+    parse: readModels,
+  },
+  catalog: {
+    value: 'FILE|URL',
+    text: 'newer models and list prices, from catalog update --snapshot',
+    parse: parseCatalog,
+  },
+  vendors: {
     value: 'FILE',
     text: 'path of a JSON file with options of vendors (headers, proxy, …), and additional servers',
-    member: 'vendors',
-    schema: fileOrObject as z.ZodType<string>,
-  }),
-  setting<readonly string[]>({
-    variable: 'SIGNALBOX_PASS_UNKNOWN_MODELS',
-    flag: 'pass-unknown-models',
+    schema: fileOrObject,
+    parse: asText,
+  },
+  passUnknownModels: {
     value: 'IDS',
     text: 'ids of vendors that get model ids which no catalog knows: groq,openai',
-    member: 'passUnknownModels',
     schema: z.array(words).nonempty(),
-    toText: listText,
-  }),
-  setting({
-    variable: 'SIGNALBOX_UNKNOWN_MODELS',
-    flag: 'unknown-models',
+    parse: asText,
+  },
+  unknownModels: {
     value: 'RULE',
     text: 'ids that no catalog knows: refuse, "newest of its family" for its price, or a path of prices (default: refuse if billing is on)',
-    member: 'unknownModels',
-    schema: words,
-  }),
-  setting({
-    variable: 'SIGNALBOX_PRICES',
-    flag: 'prices',
+    parse: parseUnknownModels,
+  },
+  prices: {
     value: 'FILE',
     text: 'path of a price file; billing is off without prices; SIGHUP reads it again',
-    member: 'prices',
-    schema: fileOrObject as z.ZodType<string>,
-  }),
-  setting<string | number>({
-    variable: 'SIGNALBOX_LIST_PRICES',
-    flag: 'list-prices',
+    schema: fileOrObject,
+    parse: asText,
+  },
+  listPrices: {
     value: 'FACTOR',
     text: 'factor of the vendors’ list prices to charge: 1, 1.2; rows of the price file take precedence',
-    member: 'listPrices',
     schema: z.union([words, z.number().positive()]),
-  }),
-  setting({
-    variable: 'SIGNALBOX_BILLING',
-    flag: 'billing',
+    parse: (_name: string, markup: string) => checkMarkup(markup),
+  },
+  billing: {
     value: 'MODE',
     text: 'prepaid (default), metered or off; accounts may override it',
-    member: 'billing',
-    schema: z.enum(['prepaid', 'metered', 'off']),
-  }),
-  setting<readonly number[] | { readonly caps?: readonly number[]; readonly balance?: readonly number[] }>({
-    variable: 'SIGNALBOX_THRESHOLDS',
-    flag: 'thresholds',
+    ...choice('prepaid', 'metered', 'off'),
+  },
+  thresholds: {
     value: 'PERCENTS',
     text: 'percentages of caps and balances that are logged: 50,80,100, or caps=80/100,balance=50/90',
-    member: 'thresholds',
     schema: z.union([percents, z.strictObject({ caps: percents.exactOptional(), balance: percents.exactOptional() })]),
-    toText: (value) =>
-      'length' in value
-        ? value.join(',')
-        : Object.entries(value)
-            .map(([name, list]) => `${name}=${(list as readonly number[]).join('/')}`)
-            .join(','),
-  }),
-  setting<Limits>({
-    variable: 'SIGNALBOX_LIMITS',
-    flag: 'limits',
-    value: 'LIMITS',
-    text: 'rpm=600,tpm=1000000,concurrency=50 (per key)',
-    member: 'limits.perKey',
-    schema: limits,
-    toText: limitsText,
-  }),
-  setting<Limits>({
-    variable: 'SIGNALBOX_ACCOUNT_LIMITS',
-    flag: 'account-limits',
-    value: 'LIMITS',
-    text: 'limits of all keys of an account together',
-    member: 'limits.perAccount',
-    schema: limits,
-    toText: limitsText,
-  }),
-  setting<Limits>({
-    variable: 'SIGNALBOX_END_USER_LIMITS',
-    flag: 'end-user-limits',
-    value: 'LIMITS',
-    text: 'limits of each end user of keys that may name them',
+    parse: parseThresholds,
+  },
+  limits: { ...limits, member: 'limits.perKey', text: 'rpm=600,tpm=1000000,concurrency=50 (per key)' },
+  accountLimits: { ...limits, member: 'limits.perAccount', text: 'limits of all keys of an account together' },
+  endUserLimits: {
+    ...limits,
     member: 'limits.perEndUser',
-    schema: limits,
-    toText: limitsText,
-  }),
-  setting({
-    variable: 'SIGNALBOX_PLANS',
-    flag: 'plans',
+    text: 'limits of each end user of keys that may name them',
+  },
+  plans: {
     value: 'FILE',
     text: 'path of a JSON object of plans by name, each with limits; accounts have one',
-    member: 'plans',
-    schema: fileOrObject as z.ZodType<string>,
-  }),
-  setting({
-    variable: 'SIGNALBOX_TIER',
-    flag: 'tier',
-    value: 'TIER',
-    text: 'paid (default) or free',
-    member: 'tier',
-    schema: z.enum(['paid', 'free']),
-  }),
-  setting<object>({
-    variable: 'SIGNALBOX_TIMEOUTS',
-    flag: 'timeouts',
+    schema: fileOrObject,
+    parse: asText,
+  },
+  tier: { value: 'TIER', text: 'paid (default) or free', ...choice('paid', 'free') },
+  timeouts: {
     value: 'TIMES',
     text: 'connect=5s,first_byte=120s,idle=60s,total=600s',
-    member: 'timeouts',
     schema: z.strictObject({
-      connect: duration.exactOptional(),
-      firstByte: duration.exactOptional(),
-      idle: duration.exactOptional(),
-      total: duration.exactOptional(),
+      connect: time.exactOptional(),
+      firstByte: time.exactOptional(),
+      idle: time.exactOptional(),
+      total: time.exactOptional(),
     }),
-    toText: (value) => pairs(value, TIMEOUT_NAMES),
-  }),
-  ...(
-    [
-      ['SIGNALBOX_HOLD_TTL', 'hold-ttl', 'holdTtl', 'how long a hold lives if nothing ends it (15m)'],
-      ['SIGNALBOX_TASK_DEADLINE', 'task-deadline', 'taskDeadline', 'videos that take longer are given up (24h)'],
-      [
-        'SIGNALBOX_TASK_POLL_INTERVAL',
-        'task-poll-interval',
-        'taskPollInterval',
-        'how often a vendor is polled about a video (default: as it recommends)',
-      ],
-      [
-        'SIGNALBOX_SHUTDOWN_DELAY',
-        'shutdown-delay',
-        'shutdownDelay',
-        'how long requests are still taken after SIGTERM, while /readyz is 503 (not at all)',
-      ],
-      [
-        'SIGNALBOX_KEEP_ALIVE',
-        'keep-alive',
-        'keepAlive',
-        'how long an idle connection stays open; longer than the balancer keeps it (75s)',
-      ],
-    ] as const
-  ).map(([variable, flag, member, text]) => setting({ variable, flag, value: 'TIME', text, member, schema: duration })),
-  setting({
-    variable: 'SIGNALBOX_TASK_RETENTION',
-    flag: 'task-retention',
+    parse: parseTimeouts,
+  },
+  holdTtl: { ...duration, text: 'how long a hold lives if nothing ends it (15m)' },
+  taskDeadline: { ...duration, text: 'videos that take longer are given up (24h)' },
+  taskPollInterval: {
+    ...duration,
+    text: 'how often a vendor is polled about a video (default: as it recommends)',
+  },
+  shutdownDelay: {
+    ...duration,
+    text: 'how long requests are still taken after SIGTERM, while /readyz is 503 (not at all)',
+    parse: parseDelay,
+  },
+  keepAlive: {
+    ...duration,
+    text: 'how long an idle connection stays open; longer than the balancer keeps it (75s)',
+  },
+  taskRetention: {
     value: 'TIME',
     text: 'how long videos are listed after their end, at least 1d, or forever (default: 90d)',
-    member: 'taskRetention',
-    schema: z.union([duration, z.literal('forever')], 'must be a duration such as 90d, or forever'),
-  }),
-  setting({
-    variable: 'SIGNALBOX_LOG',
-    flag: 'log',
+    schema: z.union([time, z.literal('forever')], 'must be a duration such as 90d, or forever'),
+    parse: parseRetentionDays,
+  },
+  log: {
     value: 'FORMAT',
     text: 'format of log lines on standard error: json or text (default: text on a terminal, else json)',
-    member: 'log',
-    schema: z.enum(['json', 'text']),
-  }),
-  setting<number>({
-    variable: 'SIGNALBOX_ACCESS_LOG',
-    flag: 'access-log',
+    ...choice('json', 'text'),
+  },
+  accessLog: {
     value: 'SHARE',
     text: 'share of the completed requests that are logged, such as 1 or 0.01; failed ones always are',
-    member: 'accessLog',
     schema: z.number().min(0).max(1),
-  }),
-  setting({
-    variable: 'SIGNALBOX_OPERATOR_KEY',
+    parse: parseShare,
+  },
+  operatorKey: {
+    isSecret: true,
     text: 'at least 24 characters; grants GET /readyz?verbose, GET /metrics and, with --console, the console',
-    member: 'operatorKey',
     schema: reference,
-  }),
-  setting<string | readonly string[]>({
-    variable: 'SIGNALBOX_TRUST_PROXY',
-    flag: 'trust-proxy',
+    parse: parseOperatorKey,
+  },
+  trustProxy: {
     value: 'PROXIES',
     text: '10.0.0.0/8,::1,…: proxies whose X-Forwarded-For names the client, for the limit of wrong operator keys (default: none)',
-    member: 'trustProxy',
-    schema: z.union([words, z.array(words).nonempty()]),
-    toText: listText,
-  }),
-  setting<string | readonly string[]>({
-    variable: 'SIGNALBOX_CORS_ORIGINS',
-    flag: 'cors-origins',
+    schema: wordOrWords,
+    parse: parseProxies,
+  },
+  corsOrigins: {
     value: 'ORIGINS',
     text: 'https://app.example.com,… or *: web pages that may call from a browser (default: none)',
-    member: 'corsOrigins',
-    schema: z.union([words, z.array(words).nonempty()]),
-    toText: listText,
-  }),
-  setting({
-    variable: 'SIGNALBOX_WEBHOOK_SECRET',
+    schema: wordOrWords,
+    parse: parseCorsOrigins,
+  },
+  webhookSecret: {
+    isSecret: true,
     text: 'whsec_… to sign webhooks of accounts without their own secret (default: each gets one)',
-    member: 'webhookSecret',
     schema: reference,
-  }),
-  setting<boolean>({
-    variable: 'SIGNALBOX_ALLOW_PRIVATE_URLS',
-    flag: 'allow-private-urls',
+    parse: (_name: string, text: string) => checkWebhookSecret(text),
+  },
+  allowPrivateUrls: {
     text: 'lets callers’ URLs point to private addresses (on one machine only); 1 in the variable',
-    member: 'allowPrivateUrls',
     schema: z.boolean(),
-    toText: (value) => (value ? '1' : '0'),
-  }),
-]
+    parse: parseSwitch,
+  },
+} as const satisfies Readonly<Record<string, Definition<unknown>>>
+
+/** Values of the settings by name; `undefined` if a setting is not set. */
+export type SettingValues = {
+  readonly [Name in keyof typeof DEFINITIONS]: ReturnType<(typeof DEFINITIONS)[Name]['parse']> | undefined
+}
+
+/** Setting of `serve` and `check`: its variable, its flag, and its member in the configuration file. */
+export interface Setting {
+  readonly name: string
+  readonly variable: string
+  /** Flag without the dashes; `undefined` for a secret. */
+  readonly flag: string | undefined
+  /** Placeholder of the value in the help; `undefined` for a switch. */
+  readonly value: string | undefined
+  readonly text: string
+  /** Path of the member in the configuration file. */
+  readonly member: string
+  /** Schema of its value in the file. */
+  readonly schema: z.ZodType
+  readonly parse: Parse<unknown>
+}
+
+export const SETTINGS: readonly Setting[] = Object.entries<Definition<unknown>>(DEFINITIONS).map(
+  ([name, { variable, value, member = name, isSecret = false, text, schema = words, parse }]) => {
+    const parts = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    return {
+      name,
+      variable: variable ?? `${PREFIX}${parts.replaceAll('-', '_').toUpperCase()}`,
+      flag: isSecret ? undefined : parts,
+      value,
+      text,
+      member,
+      schema,
+      parse,
+    }
+  },
+)
+
+/**
+ * Reads the variables of the settings. Blank ones count as unset.
+ * @throws SettingError naming the variable.
+ */
+export function settingValues(environment: Environment): SettingValues {
+  const values = SETTINGS.map(({ name, variable, parse }) => {
+    const text = environment[variable]?.trim() ?? ''
+    return [name, text === '' ? undefined : namingSetting(variable, () => parse(variable, text))]
+  })
+  return Object.fromEntries(values) as unknown as SettingValues
+}
+
+/** Names of members of the file in pairs of a variable, where they differ. */
+const PAIR_NAMES: Readonly<Record<string, string>> = {
+  requestsPerMinute: 'rpm',
+  tokensPerMinute: 'tpm',
+  firstByte: 'first_byte',
+}
+
+/** Converts the value of a setting in the file to the format of its variable. */
+export function settingText(value: unknown): string {
+  if (typeof value === 'boolean') return value ? '1' : '0'
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (Array.isArray(value)) return value.join(',')
+  return Object.entries(value)
+    .map(([name, part]) => `${PAIR_NAMES[name] ?? name}=${Array.isArray(part) ? part.join('/') : String(part)}`)
+    .join(',')
+}
 
 /** Options of `serve` and `check`: a flag for every setting that is not secret. */
 export const SETTING_OPTIONS: Readonly<Record<string, OptionDefinition>> = Object.fromEntries([
@@ -419,8 +420,6 @@ function lines(head: string, rows: readonly { readonly variable: string; readonl
   return [head, ...rows.map(({ variable, text }) => `  ${variable.padEnd(width)}  ${text}`)].join('\n')
 }
 
-const PREFIX = 'SIGNALBOX_'
-
 /** Maximum number of wrong letters. Two swapped letters count as one mistake. */
 const MOST_MISTAKES = 1
 
@@ -441,5 +440,111 @@ export function misspeltVariables(environment: Environment): string[] {
     if (!name.startsWith(PREFIX) || KNOWN.includes(own) || SERVICE.test(name) || value.trim() === '') return []
     const meant = KNOWN.find((known) => mistakesBetween(own, known, MOST_MISTAKES) <= MOST_MISTAKES)
     return meant === undefined ? [] : [`${name} is not a setting; did you mean ${PREFIX}${meant}?`]
+  })
+}
+
+function parseCatalog(name: string, from: string): CatalogOptions {
+  if (isAddress(from) && !URL.canParse(from))
+    throw new SettingError(`${name}: is not a URL such as https://intranet.example/catalog.json`)
+  return { from }
+}
+
+function parseProxies(name: string, text: string): ClientAddress {
+  try {
+    return forwardedAddress(text.split(',').map((entry) => entry.trim()))
+  } catch (cause) {
+    throw new SettingError((cause as TypeError).message.replace('proxies', name))
+  }
+}
+
+/** Reads `*`, or origins separated by commas. */
+function parseCorsOrigins(_name: string, text: string): CorsOptions['origins'] {
+  const origins = text.split(',').map((origin) => origin.trim())
+  return checkCors({ origins: text === '*' ? '*' : origins.filter((origin) => origin !== '') }).origins
+}
+
+function parseUnknownModels(name: string, text: string): UnknownModels {
+  if (text === 'refuse') return text
+  return { pricedAs: text === NEWEST_OF_FAMILY ? text : (readJson(name, text) as PriceFile).prices }
+}
+
+function parseKeys(name: string, text: string): string[] {
+  const keys = text.split(',').map((key) => key.trim())
+  for (const key of keys) {
+    if (!/^sk-\S+$/.test(key))
+      throw new SettingError(`${name}: every key must begin with sk- and hold no spaces; keys are separated by commas`)
+  }
+  return [...new Set(keys)]
+}
+
+const TIMEOUT_NAMES = {
+  connect: 'connectMs',
+  first_byte: 'firstByteMs',
+  idle: 'idleMs',
+  total: 'totalMs',
+} as const satisfies Record<string, keyof Timeouts>
+
+function parseTimeouts(setting: string, text: string): Partial<Timeouts> {
+  const names = Object.keys(TIMEOUT_NAMES) as (keyof typeof TIMEOUT_NAMES)[]
+  const timeouts: { -readonly [Name in keyof Timeouts]?: number } = {}
+  for (const [name, value] of parsePairs(setting, text, names)) {
+    timeouts[TIMEOUT_NAMES[name]] = parseDuration(`${setting}: ${name}`, value)
+  }
+  return timeouts
+}
+
+function parseOperatorKey(name: string, text: string): string {
+  if (text.length < SHORTEST_OPERATOR_KEY || /\s/.test(text))
+    throw new SettingError(`${name}: must have at least ${SHORTEST_OPERATOR_KEY} characters and hold no spaces`)
+  return text
+}
+
+function parseRedisUrl(name: string, text: string): string {
+  // The text is not shown, because it may contain a password.
+  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text))
+    throw new SettingError(`${name}: must be redis://… or rediss://…`)
+  return text
+}
+
+/** Reads files separated by commas. If rows have the same id, the last one applies. */
+export function readModels(name: string, paths: string): readonly ModelDefinition[] {
+  return paths.split(',').flatMap((path) => parseModelDefinitions(readJson(name, path.trim())))
+}
+
+/**
+ * Reads `rpm=600,tpm=1000000,concurrency=50`.
+ * @throws SettingError naming the variable.
+ */
+function parseLimits(setting: string, text: string): RateLimits {
+  const pairs = parsePairs(setting, text, ['rpm', 'tpm', 'concurrency'])
+  const count = (name: 'rpm' | 'tpm' | 'concurrency'): number | undefined => {
+    const value = pairs.get(name)
+    return value === undefined ? undefined : parseCount(`${setting}: ${name}`, value)
+  }
+  return { requestsPerMinute: count('rpm'), tokensPerMinute: count('tpm'), concurrency: count('concurrency') }
+}
+
+/**
+ * Reads `50,80,100` for caps and balances, or `caps=80/100,balance=50/90` for each.
+ * @throws SettingError naming the variable.
+ */
+function parseThresholds(setting: string, text: string): GatewayOptions['spendingThresholds'] & object {
+  if (!text.includes('=')) {
+    const percents = parsePercents(setting, text, ',')
+    return { caps: percents, balance: percents }
+  }
+  const pairs = parsePairs(setting, text, ['caps', 'balance'])
+  const of = (name: 'caps' | 'balance') => {
+    const given = pairs.get(name)
+    return given === undefined ? {} : { [name]: parsePercents(`${setting}: ${name}`, given, '/') }
+  }
+  return { ...of('caps'), ...of('balance') }
+}
+
+function parsePercents(setting: string, text: string, separator: string): readonly number[] {
+  return text.split(separator).map((part) => {
+    const percent = Number(part.trim())
+    if (/^\s*\d{1,3}(?:\.\d{1,3})?\s*$/.test(part) && percent > 0 && percent <= 100) return percent
+    throw new SettingError(`${setting}: ${JSON.stringify(part)} is not a percent above 0 and at most 100`)
   })
 }

@@ -2,7 +2,6 @@ import { styleText } from 'node:util'
 import type { Logger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
-import { SettingError } from './setting-values.ts'
 
 /** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -62,15 +61,6 @@ export function dollarsText(nanoDollars: bigint): string {
 
 /** Format of log lines: one JSON object each, or text for display. */
 export type LogFormat = 'json' | 'text'
-
-/**
- * Reads `json` or `text`.
- * @throws SettingError naming the option.
- */
-export function parseLogFormat(name: string, text: string): LogFormat {
-  if (text !== 'json' && text !== 'text') throw new SettingError(`${name}: must be json or text`)
-  return text
-}
 
 /** Format and destination of a process's log. */
 export interface TerminalLogOptions {

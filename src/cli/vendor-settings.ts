@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import * as z from 'zod'
 import { isJsonObject } from '../core/json.ts'
 import { hintAt } from '../core/known-members.ts'
+import { knownAt } from '../core/option-schema.ts'
 import type { DashScopeRegion } from '../vendors/dashscope/dashscope.ts'
 import { type Preset, presets } from '../vendors/presets/presets.ts'
 import type { ConnectionOptions } from '../vendors/vendor.ts'
@@ -12,50 +13,46 @@ const FILE = 'SIGNALBOX_VENDORS'
 const PASSING = 'SIGNALBOX_PASS_UNKNOWN_MODELS'
 
 const text = z.string().min(1)
-const texts = z.record(text, z.string())
+const word = text.exactOptional()
+const flag = z.boolean().exactOptional()
+const texts = z.record(text, z.string()).exactOptional()
 const tokenLimitField = z.enum(['max_tokens', 'max_completion_tokens'])
+const tokenLimitFields = z.record(text, tokenLimitField).exactOptional()
+const maxEmbeddingInputs = z.int().positive().exactOptional()
 
 /** Options of every vendor. */
 const common = {
-  headers: texts.exactOptional(),
-  query: texts.exactOptional(),
+  headers: texts,
+  query: texts,
   proxy: z.string().exactOptional(),
-  tls: z
-    .strictObject({
-      ca: text.exactOptional(),
-      cert: text.exactOptional(),
-      key: text.exactOptional(),
-      passphrase: text.exactOptional(),
-      servername: text.exactOptional(),
-    })
-    .exactOptional(),
-  passUnknownModels: z.boolean().exactOptional(),
-  fetchesUrls: z.boolean().exactOptional(),
+  tls: z.strictObject({ ca: word, cert: word, key: word, passphrase: word, servername: word }).exactOptional(),
+  passUnknownModels: flag,
+  fetchesUrls: flag,
 }
+
+/** Options of vendors with OpenAI's dialect. */
+const openai = { responses: flag, allowVendorObjects: flag, safetyIdentifierKey: word }
 
 const url = z.string().regex(/^https?:\/\/\S+$/, 'must be an http or https URL')
 const baseURL = url.exactOptional()
-const flag = z.boolean().exactOptional()
 
 /** Name of the variable with its key, or its keys separated by commas. */
-const keyVariable = text.exactOptional()
+const keyVariable = word
 
 /** Options of single factories, in addition to the common ones. */
 const OWN = {
   openai: {
     keyVariable,
     baseURL,
-    responses: flag,
-    allowVendorObjects: flag,
-    safetyIdentifierKey: text.exactOptional(),
-    tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
+    ...openai,
+    tokenLimitFields,
     defaultTokenLimitField: tokenLimitField.exactOptional(),
   },
-  anthropic: { keyVariable, baseURL, version: text.exactOptional(), allowVendorObjects: flag },
+  anthropic: { keyVariable, baseURL, version: word, allowVendorObjects: flag },
   gemini: {
     keyVariable,
     baseURL,
-    apiVersion: text.exactOptional(),
+    apiVersion: word,
     images: z.enum(['interactions', 'generateContent']).exactOptional(),
   },
   dashscope: {
@@ -67,57 +64,40 @@ const OWN = {
   cohere: { keyVariable, baseURL },
 } as const
 
-const presetOptions = {
-  keyVariable,
-  baseURL,
-  account: text.exactOptional(),
-  displayName: text.exactOptional(),
-  maxEmbeddingInputs: z.int().positive().exactOptional(),
-  responses: flag,
-  allowVendorObjects: flag,
-  safetyIdentifierKey: text.exactOptional(),
-}
+const presetOptions = { keyVariable, baseURL, account: word, displayName: word, maxEmbeddingInputs, ...openai }
 
-/** Vendor at an additional server or account, alongside those that the environment names. */
-const further = {
-  keyVariable,
-  displayName: text.exactOptional(),
-}
-
+/** Vendors at an additional server or account, alongside those that the environment names, by their type. */
 const FURTHER = {
   preset: z
     .strictObject({
       ...common,
       ...presetOptions,
-      ...further,
       type: z.enum(Object.keys(presets) as (keyof typeof presets)[]),
     })
     .meta({ id: 'further-preset' }),
   'openai-compatible': z
     .strictObject({
       ...common,
-      ...further,
+      keyVariable,
+      displayName: word,
       type: z.literal('openai-compatible'),
       baseURL: url,
-      maxEmbeddingInputs: z.int().positive().exactOptional(),
+      maxEmbeddingInputs,
       replaysExtensions: flag,
-      responses: flag,
-      allowVendorObjects: flag,
-      safetyIdentifierKey: text.exactOptional(),
+      ...openai,
     })
     .meta({ id: 'further-openai-compatible' }),
   'azure-openai': z
     .strictObject({
       ...common,
-      ...further,
+      keyVariable,
+      displayName: word,
       type: z.literal('azure-openai'),
       endpoint: url,
-      apiVersion: text.exactOptional(),
-      deployments: texts.exactOptional(),
-      responses: flag,
-      allowVendorObjects: flag,
-      safetyIdentifierKey: text.exactOptional(),
-      tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
+      apiVersion: word,
+      deployments: texts,
+      ...openai,
+      tokenLimitFields,
     })
     .meta({ id: 'further-azure-openai' }),
 }
@@ -178,12 +158,12 @@ export function vendorSettings(environment: Environment, documents?: Documents):
     },
     connection(id) {
       const { headers, query, proxy, tls } = commonOf(id)
-      const read = (values: Readonly<Record<string, string>>) => mapped(values, (value) => expanded(value, environment))
+      const read = (value: string): string => expanded(value, environment)
       return {
-        ...(headers === undefined ? {} : { headers: read(headers) }),
-        ...(query === undefined ? {} : { query: read(query) }),
-        ...(proxy === undefined ? {} : { proxy: expanded(proxy, environment) }),
-        ...(tls === undefined ? {} : { tls: tlsMaterial(tls, environment, folder) }),
+        headers: headers && mapped(headers, read),
+        query: query && mapped(query, read),
+        proxy: proxy && read(proxy),
+        tls: tls && tlsMaterial(tls, environment, folder),
       }
     },
     traits(id) {
@@ -300,31 +280,4 @@ export function faultsOf(root: string, schema: z.ZodType, issues: readonly Issue
       })
     })
     .join('\n')
-}
-
-/** Returns the names that the schema knows at a path. */
-function knownAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
-  let places: z.ZodType[] = [schema]
-  for (const step of path) places = places.flatMap((place) => inside(place, String(step)))
-  return [...new Set(places.flatMap((place) => bare(place)).flatMap((one) => Object.keys(shapeOf(one))))]
-}
-
-function inside(schema: z.ZodType, step: string): z.ZodType[] {
-  return bare(schema).flatMap((one) => {
-    if (one instanceof z.ZodRecord) return [one.valueType as z.ZodType]
-    if (one instanceof z.ZodArray) return [one.element as z.ZodType]
-    const member = shapeOf(one)[step]
-    return member === undefined ? [] : [member]
-  })
-}
-
-function shapeOf(schema: z.ZodType): Readonly<Record<string, z.ZodType>> {
-  return schema instanceof z.ZodObject ? (schema.shape as Record<string, z.ZodType>) : {}
-}
-
-/** Returns the schema without optional wrappers, and each alternative of a union. */
-function bare(schema: z.ZodType): z.ZodType[] {
-  if (schema instanceof z.ZodUnion) return (schema.options as z.ZodType[]).flatMap(bare)
-  if ('unwrap' in schema && !(schema instanceof z.ZodArray)) return bare((schema as z.ZodOptional<z.ZodType>).unwrap())
-  return [schema]
 }

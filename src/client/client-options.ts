@@ -1,5 +1,4 @@
 import type { Clock } from '../core/clock.ts'
-import type { MemberNames } from '../core/known-members.ts'
 
 /** Options of `createClient`. */
 export interface ClientOptions {
@@ -31,7 +30,7 @@ const CLIENT_OPTIONS = {
   timeoutMs: true,
   maxRetries: true,
   clock: true,
-} satisfies MemberNames<ClientOptions>
+} satisfies Readonly<Record<keyof ClientOptions, true>>
 
 /** Options of one call. */
 export interface CallOptions {

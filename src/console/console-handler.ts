@@ -5,7 +5,7 @@ import { type AdminHandlerOptions, adminHandler, isAdminPath } from '../admin/ad
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, checkGateway, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
 import { timeOrderedIds } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { openaiErrors } from '../endpoints/error-dialect.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { respondError, respondWhole } from '../pipeline/respond.ts'
@@ -19,15 +19,9 @@ export interface ConsoleHandlerOptions extends AdminHandlerOptions {
   readonly publicPath?: string | undefined
 }
 
-const CONSOLE_HANDLER_OPTIONS = {
-  publicPath: true,
-  readOnly: true,
-  logger: true,
-  clock: true,
-  operatorKeys: true,
-  authorize: true,
-  clientAddress: true,
-} satisfies MemberNames<ConsoleHandlerOptions>
+const CONSOLE_HANDLER_OPTIONS = memberNames<ConsoleHandlerOptions>()(
+  'publicPath readOnly logger clock operatorKeys authorize clientAddress',
+)
 
 /**
  * Serves a page for operators, and the admin API that it uses, behind one mount. Without an operator, the page shows nothing.

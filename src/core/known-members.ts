@@ -1,12 +1,26 @@
 // See docs/decisions/0022-sign-in-and-options.md.
 
-type KeysOf<Options> = Options extends unknown ? keyof Options : never
+/** Names of the members of an options type. */
+export type MemberNames = Readonly<Record<string, true>>
+
+type KeysOf<Options> = Options extends unknown ? keyof Options & string : never
+type Words<Text extends string> = Text extends `${infer First} ${infer Others}` ? First | Words<Others> : Text
+type Exactly<Names extends string, Given extends string> = Exclude<Names, Given> | Exclude<Given, Names> extends never
+  ? unknown
+  : `missing or unknown: ${Exclude<Names, Given> | Exclude<Given, Names>}`
 
 /**
- * The members of an options type. A list with `satisfies MemberNames<Options>` does not compile if it lacks a member or has an
- * unknown one.
+ * Returns the members of an options type, whose names are separated by spaces: `memberNames<Options>()('path clock')`. It does not
+ * compile if the names lack a member or contain an unknown one.
  */
-export type MemberNames<Options> = Readonly<Record<KeysOf<Options>, true>>
+export function memberNames<Options>() {
+  return <const Texts extends readonly string[]>(
+    ...texts: Texts & Exactly<KeysOf<Options>, Words<Texts[number]>>
+  ): Readonly<Record<KeysOf<Options>, true>> =>
+    Object.fromEntries(texts.flatMap((text) => text.split(' ')).map((name) => [name, true])) as Readonly<
+      Record<KeysOf<Options>, true>
+    >
+}
 
 /**
  * Rejects unknown members of an options object. Checks its own enumerable members, including undefined ones, but not those that a
@@ -15,7 +29,7 @@ export type MemberNames<Options> = Readonly<Record<KeysOf<Options>, true>>
  * @param path Path of the object below its owner: `limits`. Empty for the options object itself.
  * @throws TypeError with the path, the unknown member and the nearest known one, or if the value is not an object.
  */
-export function checkMembers(value: unknown, names: Readonly<Record<string, true>>, owner: string, path = ''): void {
+export function checkMembers(value: unknown, names: MemberNames, owner: string, path = ''): void {
   if (value === undefined || value === null) return
   if (typeof value !== 'object') throw notAnObject(owner, path)
   for (const name of Object.keys(value))
@@ -26,12 +40,7 @@ export function checkMembers(value: unknown, names: Readonly<Record<string, true
  * Calls {@link checkMembers} for an object that is required.
  * @throws TypeError also if the object is missing.
  */
-export function checkGivenMembers(
-  value: unknown,
-  names: Readonly<Record<string, true>>,
-  owner: string,
-  path = '',
-): void {
+export function checkGivenMembers(value: unknown, names: MemberNames, owner: string, path = ''): void {
   if (value === undefined || value === null) throw notAnObject(owner, path)
   checkMembers(value, names, owner, path)
 }

@@ -6,3 +6,15 @@ export function onDemand<Value extends object>(make: () => Value): () => Value {
     return made
   }
 }
+
+/** Returns a function like that of {@link onDemand}, whose value is released while nothing uses it, and created again then. */
+export function whileUsed<Value extends object>(make: () => Value): () => Value {
+  let made: WeakRef<Value> | undefined
+  return () => {
+    const known = made?.deref()
+    if (known !== undefined) return known
+    const value = make()
+    made = new WeakRef(value)
+    return value
+  }
+}

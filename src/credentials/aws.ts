@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { CredentialProvider, SignableRequest } from '../core/credential.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { EgressOptions } from '../transport/egress.ts'
 import { awsIdentity } from './aws-identity.ts'
@@ -37,15 +37,9 @@ export interface AwsBedrockOptions extends EgressOptions {
   readonly instanceOrigin?: string | undefined
 }
 
-const AWS_BEDROCK_OPTIONS = {
-  region: true,
-  credentials: true,
-  environment: true,
-  tokenServiceOrigin: true,
-  instanceOrigin: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<AwsBedrockOptions>
+const AWS_BEDROCK_OPTIONS = memberNames<AwsBedrockOptions>()(
+  'region credentials environment tokenServiceOrigin instanceOrigin tls proxy',
+)
 
 /** Options of {@link awsSignature}. */
 export interface AwsSignatureOptions extends AwsBedrockOptions {
@@ -53,16 +47,9 @@ export interface AwsSignatureOptions extends AwsBedrockOptions {
   readonly service?: string | undefined
 }
 
-const AWS_SIGNATURE_OPTIONS = {
-  service: true,
-  region: true,
-  credentials: true,
-  environment: true,
-  tokenServiceOrigin: true,
-  instanceOrigin: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<AwsSignatureOptions>
+const AWS_SIGNATURE_OPTIONS = memberNames<AwsSignatureOptions>()(
+  'service region credentials environment tokenServiceOrigin instanceOrigin tls proxy',
+)
 
 /**
  * Creates short-lived keys of Amazon Bedrock locally from AWS keys, without calling a server. Without `credentials`, the keys are

@@ -1,5 +1,5 @@
 import type { CredentialProvider } from '../core/credential.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { EgressOptions } from '../transport/egress.ts'
 import { oauthCredential, required, textOfFile, tokenAsker } from './token-request.ts'
 
@@ -30,16 +30,9 @@ export interface EntraClientSecretOptions extends EntraOptions, EgressOptions {
   readonly authority?: string | undefined
 }
 
-const ENTRA_CLIENT_SECRET_OPTIONS = {
-  tenantId: true,
-  clientId: true,
-  clientSecret: true,
-  authority: true,
-  scope: true,
-  environment: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<EntraClientSecretOptions>
+const ENTRA_CLIENT_SECRET_OPTIONS = memberNames<EntraClientSecretOptions>()(
+  'tenantId clientId clientSecret authority scope environment tls proxy',
+)
 
 /**
  * Returns tokens of an app registration, using its client secret.
@@ -64,16 +57,9 @@ export interface EntraWorkloadIdentityOptions extends Omit<EntraClientSecretOpti
   readonly tokenFile?: string | undefined
 }
 
-const ENTRA_WORKLOAD_IDENTITY_OPTIONS = {
-  tokenFile: true,
-  tenantId: true,
-  clientId: true,
-  authority: true,
-  scope: true,
-  environment: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<EntraWorkloadIdentityOptions>
+const ENTRA_WORKLOAD_IDENTITY_OPTIONS = memberNames<EntraWorkloadIdentityOptions>()(
+  'tokenFile tenantId clientId authority scope environment tls proxy',
+)
 
 /**
  * Returns tokens for a workload, such as a Kubernetes pod, using the token that its platform writes to a file.
@@ -107,12 +93,9 @@ export interface EntraManagedIdentityOptions extends EntraOptions {
   readonly metadataOrigin?: string | undefined
 }
 
-const ENTRA_MANAGED_IDENTITY_OPTIONS = {
-  clientId: true,
-  metadataOrigin: true,
-  scope: true,
-  environment: true,
-} satisfies MemberNames<EntraManagedIdentityOptions>
+const ENTRA_MANAGED_IDENTITY_OPTIONS = memberNames<EntraManagedIdentityOptions>()(
+  'clientId metadataOrigin scope environment',
+)
 
 /** Returns tokens of the identity of a virtual machine, a container or an App Service. Never called through a proxy. */
 export function entraManagedIdentity(options: EntraManagedIdentityOptions = {}): CredentialProvider {

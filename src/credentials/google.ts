@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Credential, CredentialProvider, CredentialRequest } from '../core/credential.ts'
 import { isJsonObject } from '../core/json.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { EgressOptions } from '../transport/egress.ts'
 import { type AskTokens, oauthCredential, refusalOf, textOfFile, tokenAsker } from './token-request.ts'
@@ -30,12 +30,7 @@ export interface GoogleServiceAccountOptions extends GoogleOptions {
   readonly key: string | Readonly<Record<string, unknown>>
 }
 
-const GOOGLE_SERVICE_ACCOUNT_OPTIONS = {
-  key: true,
-  scope: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<GoogleServiceAccountOptions>
+const GOOGLE_SERVICE_ACCOUNT_OPTIONS = memberNames<GoogleServiceAccountOptions>()('key scope tls proxy')
 
 /** Key and claims of a service account. */
 interface ServiceAccount {
@@ -68,13 +63,7 @@ export interface GoogleDefaultOptions extends GoogleOptions {
   readonly metadataOrigin?: string | undefined
 }
 
-const GOOGLE_DEFAULT_OPTIONS = {
-  environment: true,
-  metadataOrigin: true,
-  scope: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<GoogleDefaultOptions>
+const GOOGLE_DEFAULT_OPTIONS = memberNames<GoogleDefaultOptions>()('environment metadataOrigin scope tls proxy')
 
 /**
  * Uses Google's application default credentials: the file of `GOOGLE_APPLICATION_CREDENTIALS`, otherwise the file of `gcloud auth
@@ -125,12 +114,7 @@ export interface GoogleWorkloadIdentityOptions extends GoogleOptions {
   readonly configuration: string | Readonly<Record<string, unknown>>
 }
 
-const GOOGLE_WORKLOAD_IDENTITY_OPTIONS = {
-  configuration: true,
-  scope: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<GoogleWorkloadIdentityOptions>
+const GOOGLE_WORKLOAD_IDENTITY_OPTIONS = memberNames<GoogleWorkloadIdentityOptions>()('configuration scope tls proxy')
 
 /**
  * Returns tokens for a workload of another platform by workload identity federation: its own token comes from a file or a URL.
@@ -155,10 +139,7 @@ export interface GoogleMetadataOptions {
   readonly metadataOrigin?: string | undefined
 }
 
-const GOOGLE_METADATA_OPTIONS = {
-  scope: true,
-  metadataOrigin: true,
-} satisfies MemberNames<GoogleMetadataOptions>
+const GOOGLE_METADATA_OPTIONS = memberNames<GoogleMetadataOptions>()('scope metadataOrigin')
 
 /** Returns tokens of the service account of a machine from its metadata server. Never called through a proxy. */
 export function googleMetadata(options: GoogleMetadataOptions = {}): CredentialProvider {

@@ -1,5 +1,5 @@
 import type { EventListener, GatewayEvent } from '../core/events.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
 
@@ -9,9 +9,7 @@ export interface AccessLogOptions {
   readonly sample?: number | undefined
 }
 
-const ACCESS_LOG_OPTIONS = {
-  sample: true,
-} satisfies MemberNames<AccessLogOptions>
+const ACCESS_LOG_OPTIONS = memberNames<AccessLogOptions>()('sample')
 
 /**
  * Creates a listener for `onEvent` that logs one line for each finished or rejected request to a model, and for each finished task.

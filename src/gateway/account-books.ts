@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars, parseDollars, parseSignedDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -9,7 +9,7 @@ import { assertAdjustment, entryNumber, type JournalSum, type LedgerEntry, UsedI
 import { requestOfHold } from '../stores/ledger.ts'
 import type { BillingMode } from '../stores/principal.ts'
 import { administer, checkArgument, checkId, checkReason, noSuchAccount } from './audit.ts'
-import { badCursor, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { badCursor, checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Manual correction of a balance. */
 export interface AdjustOptions {
@@ -21,11 +21,7 @@ export interface AdjustOptions {
   readonly adjustmentId?: string | undefined
 }
 
-const ADJUST_OPTIONS = {
-  amount: true,
-  reason: true,
-  adjustmentId: true,
-} satisfies MemberNames<AdjustOptions>
+const ADJUST_OPTIONS = memberNames<AdjustOptions>()('amount reason adjustmentId')
 
 /** Refund of a charge. */
 export interface RefundOptions {
@@ -37,11 +33,7 @@ export interface RefundOptions {
   readonly refundId?: string | undefined
 }
 
-const REFUND_OPTIONS = {
-  amount: true,
-  reason: true,
-  refundId: true,
-} satisfies MemberNames<RefundOptions>
+const REFUND_OPTIONS = memberNames<RefundOptions>()('amount reason refundId')
 
 /** Refund that was made. */
 export interface MadeRefund {
@@ -60,28 +52,15 @@ export interface JournalRange {
   readonly untilMs?: number | undefined
 }
 
-const JOURNAL_RANGE_MEMBERS = {
-  fromMs: true,
-  untilMs: true,
-} satisfies MemberNames<JournalRange>
+const JOURNAL_RANGE_MEMBERS = memberNames<JournalRange>()('fromMs untilMs')
 
 /** Selects a page of an account's journal. */
-export interface JournalPageOptions extends JournalRange {
+export interface JournalPageOptions extends JournalRange, PageOptions {
   /** Order of the lines. Default `newest`. */
   readonly order?: 'newest' | 'oldest' | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of lines per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
-const JOURNAL_PAGE_OPTIONS = {
-  order: true,
-  cursor: true,
-  limit: true,
-  fromMs: true,
-  untilMs: true,
-} satisfies MemberNames<JournalPageOptions>
+const JOURNAL_PAGE_OPTIONS = memberNames<JournalPageOptions>()('order cursor limit fromMs untilMs')
 
 /** Lines of a journal. */
 export interface JournalPage {

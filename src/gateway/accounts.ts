@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { LedgerEntry } from '../stores/journal.ts'
@@ -18,23 +18,15 @@ import { STORED_KINDS, type StoredKind } from '../stores/sql-rows.ts'
 import type { AccountStorage } from '../stores/stored-bounds.ts'
 import { type AccountBooks, accountBooksOf } from './account-books.ts'
 import { administer, checkArgument, checkId, checkReason, checkSpendingCap, noSuchAccount } from './audit.ts'
-import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
+import { checkPageSize, cursorParts, type PageOptions, pageOf } from './page-cursor.ts'
 
 /** Selects a page of accounts. */
-export interface AccountsPageOptions {
+export interface AccountsPageOptions extends PageOptions {
   /** Text that the id must contain. */
   readonly search?: string | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of accounts per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
-const ACCOUNTS_PAGE_OPTIONS = {
-  search: true,
-  cursor: true,
-  limit: true,
-} satisfies MemberNames<AccountsPageOptions>
+const ACCOUNTS_PAGE_OPTIONS = memberNames<AccountsPageOptions>()('search cursor limit')
 
 /** Page of accounts. */
 export interface AccountsPage {
@@ -97,13 +89,8 @@ export interface Accounts extends AccountBooks {
 /** Members that `update` can change. */
 export type AccountUpdate = Omit<AccountChange, 'frozen'>
 
-const { id: _, ...CHANGEABLE_MEMBERS } = NEW_ACCOUNT_MEMBERS
-const ACCOUNT_UPDATE_MEMBERS = CHANGEABLE_MEMBERS satisfies MemberNames<AccountUpdate>
-const CREDIT_OPTIONS = {
-  creditId: true,
-  description: true,
-  expiresAtMs: true,
-} satisfies MemberNames<NonNullable<Parameters<Accounts['credit']>[2]>>
+const { id: _, ...ACCOUNT_UPDATE_MEMBERS } = NEW_ACCOUNT_MEMBERS
+const CREDIT_OPTIONS = { creditId: true, description: true, expiresAtMs: true } as const
 const FREEZE_OPTIONS = { reason: true } as const
 const LEDGER_OPTIONS = { limit: true } as const
 
@@ -291,37 +278,12 @@ export interface StoredBound {
 /** Limits of one account's stored objects. An omitted kind or limit has its default. */
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
-const KIND_MEMBERS = {
-  idempotencyKeys: true,
-  responses: true,
-  conversations: true,
-  files: true,
-  tasks: true,
-  webhookSecrets: true,
-} satisfies MemberNames<AccountStorageOptions>
-const BOUND_MEMBERS = { count: true, byteLength: true } as const
-
-/**
- * Checks the limits and fills in the defaults.
- * @throws TypeError naming the member.
- */
+/** Returns the limits with the defaults filled in. */
 export function accountStorageOf(options: AccountStorageOptions | undefined): AccountStorage {
-  checkMembers(options, KIND_MEMBERS, 'createGateway', 'accountStorage')
-  const boundsOf = (kind: StoredKind): Required<Record<keyof StoredBound, number>> => {
-    const given = options?.[kind]
-    checkMembers(given, BOUND_MEMBERS, 'createGateway', `accountStorage.${kind}`)
-    const { count = STORED_KINDS[kind].count, byteLength = STORED_KINDS[kind].byteLength } = given ?? {}
-    for (const [member, value] of Object.entries({ count, byteLength }))
-      if (!Number.isSafeInteger(value) || value < 0)
-        throw new TypeError(`createGateway: accountStorage.${kind}.${member} must be a whole number of at least 0`)
-    return { count, byteLength }
-  }
-  return {
-    idempotencyKeys: boundsOf('idempotencyKeys'),
-    responses: boundsOf('responses'),
-    conversations: boundsOf('conversations'),
-    files: boundsOf('files'),
-    tasks: boundsOf('tasks'),
-    webhookSecrets: boundsOf('webhookSecrets'),
-  }
+  return Object.fromEntries(
+    Object.entries(STORED_KINDS).map(([kind, { count, byteLength }]) => {
+      const given = options?.[kind as StoredKind]
+      return [kind, { count: given?.count ?? count, byteLength: given?.byteLength ?? byteLength }]
+    }),
+  ) as unknown as AccountStorage
 }

@@ -2,35 +2,25 @@ import { Buffer } from 'node:buffer'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { AuditEntry } from '../stores/audit-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { assertAmount } from '../stores/ledger.ts'
 import type { SpendingCap } from '../stores/principal.ts'
-import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of the audit. */
-export interface AuditPageOptions {
+export interface AuditPageOptions extends PageOptions {
   /** Id of the changed object. If omitted, all changes are listed. */
   readonly subject?: string | undefined
   /** First time in Unix milliseconds, inclusive. */
   readonly fromMs?: number | undefined
   /** End of the range in Unix milliseconds, exclusive. */
   readonly untilMs?: number | undefined
-  /** `next` of the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of entries, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
-const AUDIT_PAGE_OPTIONS = {
-  subject: true,
-  fromMs: true,
-  untilMs: true,
-  cursor: true,
-  limit: true,
-} satisfies MemberNames<AuditPageOptions>
+const AUDIT_PAGE_OPTIONS = memberNames<AuditPageOptions>()('subject fromMs untilMs cursor limit')
 
 /** Page of the audit. */
 export interface AuditPage {

@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { HookTable } from '../hooks/hook-table.ts'
 import { AnswerCache, type CachePartition, type CacheRule, type CacheStats } from '../pipeline/cache/answer-cache.ts'
@@ -59,24 +59,7 @@ const OWNER = 'createGateway'
 const DAY_MS = 24 * 60 * 60_000
 const DEFAULT_TTL_MS = 300_000
 
-const CACHE_OPTIONS = {
-  store: true,
-  rules: true,
-  callers: true,
-  partition: true,
-  ttlMs: true,
-  maxTtlMs: true,
-  collapse: true,
-} satisfies MemberNames<CacheOptions>
-const RULE_MEMBERS = {
-  endpoints: true,
-  models: true,
-  sampling: true,
-  partition: true,
-  ttlMs: true,
-} satisfies MemberNames<CacheRule>
-const CLEAR_OPTIONS = { account: true } satisfies MemberNames<CacheScope>
-const PARTITIONS: readonly unknown[] = [undefined, 'account', 'key', 'user'] satisfies (CachePartition | undefined)[]
+const CLEAR_OPTIONS = memberNames<CacheScope>()('account')
 
 /**
  * Returns the cache of these options, or `undefined` if there is none.
@@ -88,15 +71,8 @@ export function answerCacheOf(
   hooks: HookTable | undefined,
 ): AnswerCache | undefined {
   if (options === undefined) return undefined
-  if (typeof options !== 'object' || options === null) fail('cache must be an object; {} has all defaults')
-  checkMembers(options, CACHE_OPTIONS, OWNER, 'cache')
   const { store = memoryCache(), rules = [{}], callers = 'ignored', partition = 'account', collapse = true } = options
   const { maxTtlMs = DAY_MS } = options
-  if (typeof store?.get !== 'function' || typeof store.generation !== 'function')
-    fail('cache.store must be a response cache, such as memoryCache()')
-  if (callers !== 'may-ask' && callers !== 'ignored') fail('cache.callers must be may-ask or ignored')
-  if (!PARTITIONS.includes(partition)) fail('cache.partition must be account, key or user')
-  if (typeof collapse !== 'boolean') fail('cache.collapse must be true or false')
   checkTime('cache.maxTtlMs', maxTtlMs, DAY_MS)
   const ttlMs = options.ttlMs ?? Math.min(DEFAULT_TTL_MS, maxTtlMs)
   checkTime('cache.ttlMs', ttlMs, maxTtlMs)
@@ -125,22 +101,14 @@ export function cacheControlOf({ cache, clock }: PipelineContext): CacheControl 
 const NOTHING_DONE: CacheStats = { hits: 0, misses: 0, writes: 0, failedWrites: 0 }
 
 function checkRules(rules: readonly CacheRule[], maxTtlMs: number, endpoints: readonly Endpoint[]): void {
-  if (!Array.isArray(rules)) fail('cache.rules must be a list')
   const known = cacheableIds(endpoints)
   for (const [index, rule] of rules.entries()) {
     const at = `cache.rules[${index}]`
-    if (typeof rule !== 'object' || rule === null) fail(`${at} must be an object`)
-    checkMembers(rule, RULE_MEMBERS, OWNER, at)
-    const { endpoints: ids = [], models = [], sampling, partition, ttlMs } = rule as CacheRule
-    for (const id of listOf(`${at}.endpoints`, ids))
+    for (const id of rule.endpoints ?? [])
       if (!known.includes(id)) fail(`${at}.endpoints: ${JSON.stringify(id)} must be one of ${known.join(', ')}`)
-    for (const id of listOf(`${at}.models`, models))
+    for (const id of rule.models ?? [])
       if (id.split('*').length > 2) fail(`${at}.models: ${JSON.stringify(id)} has more than one *`)
-    if (sampling !== undefined && sampling !== 'deterministic' && sampling !== 'any')
-      fail(`${at}.sampling must be deterministic or any`)
-    if (!PARTITIONS.includes(partition) && partition !== 'gateway')
-      fail(`${at}.partition must be account, key, user or gateway`)
-    if (ttlMs !== undefined) checkTime(`${at}.ttlMs`, ttlMs, maxTtlMs)
+    checkTime(`${at}.ttlMs`, rule.ttlMs ?? maxTtlMs, maxTtlMs)
   }
 }
 
@@ -149,15 +117,8 @@ function cacheableIds(endpoints: readonly Endpoint[]): readonly string[] {
   return [...new Set(endpoints.filter(({ cached }) => cached !== undefined).map(({ id }) => id))]
 }
 
-function listOf(name: string, value: unknown): readonly string[] {
-  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string'))
-    fail(`${name} must be a list of strings`)
-  return value as readonly string[]
-}
-
 function checkTime(name: string, value: number, most: number): void {
-  if (!(typeof value === 'number' && value > 0 && value <= most))
-    fail(`${name} must be a positive number of milliseconds, at most ${most}`)
+  if (value > most) fail(`${name} must be a positive number of milliseconds, at most ${most}`)
 }
 
 function fail(problem: string): never {

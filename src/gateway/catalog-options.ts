@@ -1,9 +1,12 @@
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import * as z from 'zod'
+import { whileUsed } from '../core/on-demand.ts'
+import { checkBySchema, positive } from '../core/option-schema.ts'
 import { type BatchSettings, type LimitSet, withDefaults } from '../pipeline/pipeline-context.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
-import { egressRoute } from '../transport/egress.ts'
+import type { RateLimits } from '../stores/rate-limiter.ts'
+
+const OWNER = 'createGateway'
 
 /** Source of newer models and list prices than those of the package. */
 export interface CatalogOptions {
@@ -18,8 +21,6 @@ export interface CatalogOptions {
   readonly proxy?: string | undefined
 }
 
-const CATALOG_OPTIONS = { from: true, refreshMs: true, proxy: true } satisfies MemberNames<CatalogOptions>
-
 /** Catalog in force. */
 export interface CatalogState {
   /** Date of the vendors' models and list prices: `2026-07-02`. */
@@ -33,21 +34,6 @@ export interface CatalogState {
 
 /** Default of `refreshMs`. */
 export const DEFAULT_REFRESH_MS = 600_000
-
-/**
- * Checks the option `catalog`.
- * @throws TypeError naming the member.
- */
-export function checkCatalog(options: CatalogOptions | undefined, owner: string): void {
-  if (options === undefined) return
-  checkMembers(options, CATALOG_OPTIONS, owner, 'catalog')
-  const { from, refreshMs = DEFAULT_REFRESH_MS, proxy } = options
-  if (typeof from !== 'string' || from === '')
-    throw new TypeError(`${owner}: catalog.from must be the path or the http(s) address of a snapshot`)
-  if (!(Number.isFinite(refreshMs) && refreshMs > 0))
-    throw new TypeError(`${owner}: catalog.refreshMs must be a positive number`)
-  egressRoute({ proxy })
-}
 
 /** Whether a source is a URL, and not a path. */
 export function isAddress(from: string): boolean {
@@ -73,9 +59,16 @@ export interface Plan {
   readonly limits?: LimitOptions | undefined
 }
 
-const SCOPES = { perKey: true, perAccount: true, perEndUser: true } satisfies MemberNames<LimitScopes>
-const LIMIT_OPTIONS = { ...SCOPES, ...RATE_LIMITS_MEMBERS } satisfies MemberNames<LimitOptions>
-const PLAN_MEMBERS = { limits: true } satisfies MemberNames<Plan>
+const SCOPES = ['perKey', 'perAccount', 'perEndUser'] as const
+
+/** Schemas of limits without a scope, of the option `limits`, and of plans by name. */
+export const limitSchemas = whileUsed(() => {
+  const rateLimits = z.strictObject({ requestsPerMinute: positive, tokensPerMinute: positive, concurrency: positive })
+  const scope = rateLimits.optional()
+  const limits = z.strictObject({ perKey: scope, perAccount: scope, perEndUser: scope, ...rateLimits.shape }).optional()
+  const plans = z.record(z.string(), z.strictObject({ limits }), 'must be an object of plans by name')
+  return { rateLimits, limits, plans }
+})
 
 /**
  * Checks limits and fills in omitted ones.
@@ -83,31 +76,18 @@ const PLAN_MEMBERS = { limits: true } satisfies MemberNames<Plan>
  * @throws TypeError naming the member.
  */
 export function limitSetOf(options: LimitOptions | undefined, name: string): LimitSet {
-  checkMembers(options, LIMIT_OPTIONS, 'createGateway', name)
-  const given = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined))
-  const isScoped = Object.keys(given).some((member) => Object.hasOwn(SCOPES, member))
-  const scopes: Readonly<Record<string, unknown>> = isScoped ? given : { perKey: given }
-  for (const [scope, limits] of Object.entries(scopes)) {
-    const label = isScoped ? `${name}.${scope}` : name
-    if (!Object.hasOwn(SCOPES, scope)) {
-      const places = Object.keys(SCOPES).map((known) => `${name}.${known}`)
-      throw new TypeError(`createGateway: ${label} must be in one of ${places.join(', ')}`)
-    }
-    checkRateLimits(limits, 'createGateway', label)
-  }
-  const { perKey = {}, perAccount = {}, perEndUser = {} } = scopes as LimitScopes
+  checkBySchema(limitSchemas().limits, options, OWNER, name)
+  const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined)
+  const isScope = ([member]: readonly [string, unknown]): boolean => SCOPES.some((scope) => scope === member)
+  const scoped = given.filter(isScope)
+  const other = given.find((entry) => !isScope(entry))
+  if (scoped.length > 0 && other !== undefined)
+    throw new TypeError(
+      `${OWNER}: ${name}.${other[0]} must be in one of ${SCOPES.map((scope) => `${name}.${scope}`).join(', ')}`,
+    )
+  const scopes: LimitScopes = Object.fromEntries(scoped.length > 0 ? scoped : [['perKey', Object.fromEntries(given)]])
+  const { perKey = {}, perAccount = {}, perEndUser = {} } = scopes
   return { perKey, perAccount, perEndUser }
-}
-
-/**
- * Checks limits without a scope.
- * @param owner Called function, for the message.
- * @throws TypeError naming the member.
- */
-export function checkRateLimits(limits: unknown, owner: string, path: string): void {
-  checkMembers(limits, RATE_LIMITS_MEMBERS, owner, path)
-  const bad = badLimitOf(limits)
-  if (bad !== undefined) throw new TypeError(`${owner}: ${path}.${bad} must be a positive number`)
 }
 
 /**
@@ -130,7 +110,6 @@ export function planLimitsOf(
 ): ReadonlyMap<string, LimitSet> {
   const sets = new Map<string, LimitSet>()
   for (const [name, plan] of Object.entries(plans ?? {})) {
-    checkGivenMembers(plan, PLAN_MEMBERS, 'createGateway', `plans.${name}`)
     const { perKey, perAccount, perEndUser } = limitSetOf(plan.limits, `plans.${name}.limits`)
     sets.set(name, {
       perKey: withDefaults(perKey, defaults.perKey),
@@ -162,27 +141,14 @@ export interface BatchOptions {
   readonly native?: boolean | undefined
 }
 
-const BATCH_OPTIONS = {
-  blobs: true,
-  maxFileBytes: true,
-  retentionDays: true,
-  maxRequests: true,
-  maxOpenBatches: true,
-  requestsAtOnce: true,
-  native: true,
-} satisfies MemberNames<BatchOptions>
-
 const DAY_MS = 24 * 60 * 60_000
 
 /**
  * Returns the settings of these options, or `undefined` if there are neither files nor batches.
- * @throws TypeError naming the option, or if the store does not support batches.
+ * @throws TypeError if the store does not support batches.
  */
 export function batchSettingsOf(options: BatchOptions | undefined, store: GatewayStore): BatchSettings | undefined {
   if (options === undefined) return undefined
-  if (typeof options !== 'object' || options === null)
-    throw new TypeError('createGateway: batches must be an object; {} has all defaults')
-  checkMembers(options, BATCH_OPTIONS, 'createGateway', 'batches')
   const { files, batches: outcomes } = store
   const blobs = options.blobs ?? store.blobs
   if (files === undefined || outcomes === undefined || blobs === undefined)
@@ -191,28 +157,11 @@ export function batchSettingsOf(options: BatchOptions | undefined, store: Gatewa
     files,
     blobs,
     outcomes,
-    maxFileBytes: wholeNumber(options, 'maxFileBytes', 200 * 2 ** 20),
-    retentionMs: wholeNumber(options, 'retentionDays', 30) * DAY_MS,
-    maxRequests: wholeNumber(options, 'maxRequests', 50_000),
-    maxOpen: wholeNumber(options, 'maxOpenBatches', 10),
-    requestsAtOnce: wholeNumber(options, 'requestsAtOnce', 8),
-    isNative: flag(options, 'native', true),
+    maxFileBytes: options.maxFileBytes ?? 200 * 2 ** 20,
+    retentionMs: (options.retentionDays ?? 30) * DAY_MS,
+    maxRequests: options.maxRequests ?? 50_000,
+    maxOpen: options.maxOpenBatches ?? 10,
+    requestsAtOnce: options.requestsAtOnce ?? 8,
+    isNative: options.native ?? true,
   }
-}
-
-function flag(options: BatchOptions, name: 'native', usual: boolean): boolean {
-  const value = options[name] ?? usual
-  if (typeof value !== 'boolean') throw new TypeError(`createGateway: batches.${name} must be true or false`)
-  return value
-}
-
-function wholeNumber(
-  options: BatchOptions,
-  name: Exclude<keyof BatchOptions, 'blobs' | 'native'>,
-  usual: number,
-): number {
-  const value = options[name] ?? usual
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new TypeError(`createGateway: batches.${name} must be a whole number of at least 1`)
-  return value
 }

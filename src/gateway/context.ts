@@ -40,7 +40,6 @@ import { keyAuthentication } from './authenticate.ts'
 import { answerCacheOf } from './cache-options.ts'
 import { CatalogInForce } from './catalog-in-force.ts'
 import { batchSettingsOf, limitSetOf, planLimitsOf } from './catalog-options.ts'
-import { spendingThresholdsOf } from './check-options.ts'
 import { hooksFor } from './hook-host.ts'
 import { signIn } from './keys.ts'
 import { billingModeOf, DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs, type GatewayOptions } from './options.ts'
@@ -51,6 +50,7 @@ const DEFAULT_FETCHED_BYTES_PER_ACCOUNT = 64 * 1024 * 1024
 const DAY_MS = 24 * 60 * 60_000
 const DEFAULT_TASK_DEADLINE_MS = DAY_MS
 const DEFAULT_ANSWER_RETENTION_DAYS = 30
+const DEFAULT_PERCENTS: readonly number[] = [50, 80, 100]
 
 /** Applies the defaults, once, and builds the context that the stages share. */
 export function contextOf(
@@ -170,7 +170,10 @@ export function contextOf(
         logger.warn('a settlement is waiting: the store is unavailable', { waiting, error }),
       ),
     ),
-    spendingThresholds: spendingThresholdsOf(options.spendingThresholds),
+    spendingThresholds: {
+      caps: options.spendingThresholds?.caps ?? DEFAULT_PERCENTS,
+      balance: options.spendingThresholds?.balance ?? DEFAULT_PERCENTS,
+    },
     webhookSecret: options.webhookSecret,
     allowPrivateUrls: allowPrivate,
     taskDeadlineMs: options.taskDeadlineMs ?? DEFAULT_TASK_DEADLINE_MS,

@@ -7,7 +7,7 @@ import { type Clock, countdown, type Timer } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { usableLogger } from '../core/logger.ts'
 import type { ObservedToolCall, ToolCallFacts } from '../core/observer.ts'
 import { identify } from '../pipeline/authenticate.ts'
@@ -15,7 +15,7 @@ import { type Observers, ToolCallObservation } from '../pipeline/call-observatio
 import { type UnpricedModels, unpricedModels } from '../pipeline/model-notices.ts'
 import type { ConfigurationWarning } from '../pipeline/notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
-import { ROUTE_OVERRIDE_MEMBERS, type RouteOverride } from '../routing/routing-options.ts'
+import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import { DeferredAnswers, DeferredRunner } from '../tasks/deferred-answers.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
@@ -26,7 +26,7 @@ import { type CacheControl, cacheControlOf } from './cache-options.ts'
 import { CatalogInForce } from './catalog-in-force.ts'
 import type { CatalogState } from './catalog-options.ts'
 import { CatalogUpdates } from './catalog-updates.ts'
-import { checkOptions, checkRouting } from './check-options.ts'
+import { checkOptions, checkRoute } from './check-options.ts'
 import { checkPrincipal } from './check-principal.ts'
 import { contextOf, EventListeners } from './context.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimates.ts'
@@ -63,10 +63,7 @@ export interface InProcessOptions {
   readonly toolCall?: ObservedToolCall
 }
 
-const IN_PROCESS_OPTIONS = {
-  route: true,
-  toolCall: true,
-} satisfies MemberNames<InProcessOptions>
+const IN_PROCESS_OPTIONS = memberNames<InProcessOptions>()('route toolCall')
 
 const NO_CHOICES: HostChoices = {}
 
@@ -278,9 +275,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const exchangeAs = (principal: Principal, inProcess: InProcessOptions = {}): ExchangeHandler => {
     checkMembers(inProcess, IN_PROCESS_OPTIONS, 'gateway')
     const { route, toolCall } = inProcess
-    checkMembers(route, ROUTE_OVERRIDE_MEMBERS, 'gateway', 'route')
     checkPrincipal(principal, 'gateway')
-    if (route !== undefined) checkRouting(route)
+    if (route !== undefined) checkRoute(route)
     if (toolCall !== undefined && !isToolCallOf(toolCall, context.observers))
       throw new TypeError('gateway: toolCall must be a result of beginToolCall of the same gateway')
     const choices = { routeOverride: route, toolCall }

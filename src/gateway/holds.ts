@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -8,23 +8,15 @@ import type { OpenHold } from '../stores/journal.ts'
 import { assertAmount } from '../stores/ledger.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import { administer, checkArgument, checkReason } from './audit.ts'
-import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of open holds. */
-export interface HoldsPageOptions {
+export interface HoldsPageOptions extends PageOptions {
   /** Account whose holds are listed. */
   readonly accountId?: string | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of holds per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
-const HOLDS_PAGE_OPTIONS = {
-  accountId: true,
-  cursor: true,
-  limit: true,
-} satisfies MemberNames<HoldsPageOptions>
+const HOLDS_PAGE_OPTIONS = memberNames<HoldsPageOptions>()('accountId cursor limit')
 
 /** Page of open holds. */
 export interface HoldsPage {

@@ -2,7 +2,7 @@ import { endOfTurn } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { PrincipalFaults } from '../pipeline/principal-faults.ts'
 import {
@@ -30,7 +30,7 @@ import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './aud
 import { badLimitOf } from './catalog-options.ts'
 import { checkPrincipal, type ScopeNames, storedScopes } from './check-principal.ts'
 import type { FixedKey } from './options.ts'
-import { checkPageSize, MAX_PAGE_SIZE, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkPageSize, MAX_PAGE_SIZE, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Properties of a new key. */
 export interface NewKey {
@@ -52,35 +52,20 @@ export interface NewKey {
   readonly expiresAtMs?: number | undefined
 }
 
-const NEW_KEY_MEMBERS = {
-  accountId: true,
-  label: true,
-  scopes: true,
-  limits: true,
-  spendingCap: true,
-  namesEndUsers: true,
-  tags: true,
-  expiresAtMs: true,
-} satisfies MemberNames<NewKey>
+const NEW_KEY_MEMBERS = memberNames<NewKey>()(
+  'accountId label scopes limits spendingCap namesEndUsers tags expiresAtMs',
+)
 
 /** Members that `update` can change. */
 type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 
 /** Selects a page of keys. */
-export interface KeysPageOptions {
+export interface KeysPageOptions extends PageOptions {
   /** Account whose keys are listed. */
   readonly accountId?: string | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of keys per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
-const KEYS_PAGE_OPTIONS = {
-  accountId: true,
-  cursor: true,
-  limit: true,
-} satisfies MemberNames<KeysPageOptions>
+const KEYS_PAGE_OPTIONS = memberNames<KeysPageOptions>()('accountId cursor limit')
 
 /** Page of keys. */
 export interface KeysPage {
@@ -211,7 +196,7 @@ export function keysOf(
   }
 }
 
-const KEY_CHANGE_MEMBERS = { limits: true, spendingCap: true, namesEndUsers: true } satisfies MemberNames<KeyUpdate>
+const KEY_CHANGE_MEMBERS = memberNames<KeyUpdate>()('limits spendingCap namesEndUsers')
 const ROTATE_OPTIONS = { overlapMs: true } as const
 
 function checkNewKey(key: NewKey, owner: string): void {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { GatewayError } from '../core/errors.ts'
 import type { OperatorAction } from '../core/events.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { createWithinBounds, replayOf } from '../pipeline/idempotent-request.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
@@ -96,9 +96,7 @@ export interface EjectOptions {
   readonly forMs?: number | undefined
 }
 
-const EJECT_OPTIONS = {
-  forMs: true,
-} satisfies MemberNames<EjectOptions>
+const EJECT_OPTIONS = memberNames<EjectOptions>()('forMs')
 
 /**
  * Operator's keys at the vendors, as this process uses them. Other processes are not notified. Both methods throw a GatewayError

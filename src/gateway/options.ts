@@ -6,7 +6,6 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { ClientAddress } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
-import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -42,14 +41,6 @@ export interface FixedKey {
   readonly namesEndUsers?: boolean | undefined
 }
 
-export const FIXED_KEY_MEMBERS = {
-  key: true,
-  account: true,
-  tier: true,
-  limits: true,
-  namesEndUsers: true,
-} satisfies MemberNames<FixedKey>
-
 /** Options of stored answers, which callers can continue by their id. */
 export interface ResponsesOptions {
   /**
@@ -65,12 +56,6 @@ export interface ResponsesOptions {
    */
   readonly stateSecret?: string | undefined
 }
-
-export const RESPONSES_OPTIONS = {
-  store: true,
-  retentionDays: true,
-  stateSecret: true,
-} satisfies MemberNames<ResponsesOptions>
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
@@ -246,58 +231,6 @@ export interface GatewayOptions {
   readonly ids?: Ids | undefined
 }
 
-export const GATEWAY_OPTIONS = {
-  vendors: true,
-  endpoints: true,
-  models: true,
-  catalog: true,
-  prices: true,
-  showPrices: true,
-  billing: true,
-  unknownModels: true,
-  unpricedFeatures: true,
-  store: true,
-  usage: true,
-  keys: true,
-  authenticate: true,
-  limits: true,
-  plans: true,
-  rateLimiter: true,
-  concurrencyLimiter: true,
-  timeouts: true,
-  routing: true,
-  operatorKey: true,
-  clientAddress: true,
-  bodyLimitBytes: true,
-  fetchedBytesPerAccount: true,
-  holdTtlMs: true,
-  disconnect: true,
-  drainMs: true,
-  defaultMaxOutputTokens: true,
-  showBalanceInErrors: true,
-  unknownInputTokens: true,
-  spendingThresholds: true,
-  estimateTokens: true,
-  responses: true,
-  cache: true,
-  batches: true,
-  accountStorage: true,
-  overload: true,
-  webhookSecret: true,
-  taskDeadlineMs: true,
-  taskPollIntervalMs: true,
-  taskRetentionDays: true,
-  allowPrivateUrls: true,
-  promptCaching: true,
-  hooks: true,
-  onEvent: true,
-  observe: true,
-  logger: true,
-  transport: true,
-  clock: true,
-  ids: true,
-} satisfies MemberNames<GatewayOptions>
-
 export const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
 export const DEFAULT_DRAIN_MS = 30_000
 
@@ -313,12 +246,12 @@ export function defaultHoldTtlMs(totalMs: number, drainMs: number): number {
 /** Billing mode of a gateway, or `off`. A mode alone, such as `'metered'`, is short for `{ mode: 'metered' }`. */
 export type BillingOption = BillingMode | 'off' | { readonly mode: BillingMode | 'off' }
 
-const MODES: readonly unknown[] = ['prepaid', 'metered', 'off'] satisfies (BillingMode | 'off')[]
+const BILLING_MODES: readonly unknown[] = ['prepaid', 'metered', 'off'] satisfies (BillingMode | 'off')[]
 
 /** @throws TypeError for an invalid option. */
 export function billingModeOf(option: BillingOption | undefined): BillingMode | 'off' {
   const mode: unknown =
     option === undefined ? 'prepaid' : typeof option === 'object' && option !== null ? option.mode : option
-  if (!MODES.includes(mode)) throw new TypeError("createGateway: billing must be 'prepaid', 'metered' or 'off'")
+  if (!BILLING_MODES.includes(mode)) throw new TypeError("createGateway: billing must be 'prepaid', 'metered' or 'off'")
   return mode as BillingMode | 'off'
 }

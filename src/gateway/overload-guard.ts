@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import type { Clock, Timer } from '../core/clock.ts'
 import type { BodyListener, GatewayRequest } from '../core/exchange.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type HeldBytes, overloaded } from '../core/memory-use.ts'
 
 /** Limits above which a process rejects requests to models. Each limit is optional; none is set by default. */
@@ -135,27 +134,12 @@ export class HeldRequest implements WholeRequest {
   }
 }
 
-const OVERLOAD_OPTIONS = {
-  maxInFlight: true,
-  maxHeldBytes: true,
-  maxEventLoopDelayMs: true,
-} satisfies MemberNames<OverloadOptions>
-
-/**
- * Returns the guard of these options, or `undefined` if no limit is set.
- * @throws TypeError naming the option.
- */
+/** Returns the guard of these options, or `undefined` if no limit is set. */
 export function overloadGuardOf(
   options: OverloadOptions | undefined,
   clock: Clock,
   heldBytes: HeldBytes,
 ): OverloadGuard | undefined {
   if (options === undefined) return undefined
-  if (typeof options !== 'object' || options === null) throw new TypeError('createGateway: overload must be an object')
-  checkMembers(options, OVERLOAD_OPTIONS, 'createGateway', 'overload')
-  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
-    if (value !== undefined && !(typeof value === 'number' && value > 0))
-      throw new TypeError(`createGateway: overload.${name} must be a positive number`)
-  }
   return new OverloadGuard(options, clock, heldBytes)
 }

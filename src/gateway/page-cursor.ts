@@ -5,6 +5,14 @@ import type { ListPlace } from '../stores/resolution.ts'
 /** Maximum number of rows per page. */
 export const MAX_PAGE_SIZE = 1_000
 
+/** Selects a page of a list. */
+export interface PageOptions {
+  /** Value of `next` on the previous page. */
+  readonly cursor?: string | undefined
+  /** Maximum number of entries per page, from 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined
+}
+
 /** Encodes strings as an opaque cursor. */
 export function cursorOf(parts: readonly string[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url')

@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { OPEN_TASK_STATES, type TaskPage, type TaskRecord, type TaskState } from '../stores/task-store.ts'
@@ -10,7 +10,7 @@ import { DEFERRED_CREDENTIAL_ID, isOwnTask } from '../tasks/task-record.ts'
 import { cancelTask } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import { administer } from './audit.ts'
-import { checkedPageSize, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkedPageSize, checkPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of an account's tasks. */
 export interface TasksPageOptions {
@@ -21,23 +21,14 @@ export interface TasksPageOptions {
 }
 
 /** Selects a page of the tasks of all accounts. */
-export interface AllTasksOptions {
+export interface AllTasksOptions extends PageOptions {
   /** Account whose tasks are listed. */
   readonly accountId?: string | undefined
   /** State of the listed tasks. */
   readonly state?: TaskState | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of tasks per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
-const ALL_TASKS_OPTIONS = {
-  accountId: true,
-  state: true,
-  cursor: true,
-  limit: true,
-} satisfies MemberNames<AllTasksOptions>
+const ALL_TASKS_OPTIONS = memberNames<AllTasksOptions>()('accountId state cursor limit')
 
 /** Page of the tasks of all accounts. */
 export interface AllTasksPage {
@@ -46,10 +37,7 @@ export interface AllTasksPage {
   /** Cursor of the next page, or `undefined` if there is none. */
   readonly next: string | undefined
 }
-const TASKS_PAGE_OPTIONS = {
-  after: true,
-  limit: true,
-} satisfies MemberNames<TasksPageOptions>
+const TASKS_PAGE_OPTIONS = memberNames<TasksPageOptions>()('after limit')
 
 /** Long jobs at vendors, for operators. Every method throws a GatewayError. */
 export interface Tasks {

@@ -1,30 +1,21 @@
 import type { Clock } from '../core/clock.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { newWebhookSecret, signingSecrets } from '../tasks/webhook-payload.ts'
 import { administer, checkOverlap } from './audit.ts'
-import { checkedPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+import { checkedPageSize, type PageOptions, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** Selects a page of the messages of all accounts. */
-export interface AllDeliveriesOptions {
+export interface AllDeliveriesOptions extends PageOptions {
   /** Account whose messages are listed. */
   readonly accountId?: string | undefined
   /** State of the listed messages. */
   readonly state?: DeliveryState | undefined
-  /** Value of `next` on the previous page. */
-  readonly cursor?: string | undefined
-  /** Maximum number of messages per page, from 1 to 1,000. Default 100. */
-  readonly limit?: number | undefined
 }
 
-const ALL_DELIVERIES_OPTIONS = {
-  accountId: true,
-  state: true,
-  cursor: true,
-  limit: true,
-} satisfies MemberNames<AllDeliveriesOptions>
+const ALL_DELIVERIES_OPTIONS = memberNames<AllDeliveriesOptions>()('accountId state cursor limit')
 
 /** Page of the messages of all accounts. */
 export interface AllDeliveriesPage {

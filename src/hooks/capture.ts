@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { type Clock, systemClock } from '../core/clock.ts'
-import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, memberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
@@ -81,16 +81,7 @@ export interface CaptureOptions<Id extends EndpointId = EndpointId> {
   onDropped?(count: number, reason: DropReason): void
 }
 
-const CAPTURE_OPTIONS = {
-  sink: true,
-  sample: true,
-  redact: true,
-  maxBytes: true,
-  on: true,
-  endpoints: true,
-  name: true,
-  onDropped: true,
-} satisfies MemberNames<CaptureOptions>
+const CAPTURE_OPTIONS = memberNames<CaptureOptions>()('sink sample redact maxBytes on endpoints name onDropped')
 
 const DEFAULT_MAX_BYTES = 8 * 1024 * 1024
 

@@ -2,7 +2,7 @@
 
 import { type Context, createContext, Script } from 'node:vm'
 import { isJsonObject } from '../core/json.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { TextPart } from '../endpoints/texts.ts'
 import type { AnswerResult, EndpointId, Hook, HookAnswer } from './hook.ts'
 
@@ -18,12 +18,7 @@ export interface JsonAnswerOptions<Id extends EndpointId = EndpointId> {
   readonly name?: string
 }
 
-const JSON_ANSWER_OPTIONS = {
-  repair: true,
-  invalid: true,
-  endpoints: true,
-  name: true,
-} satisfies MemberNames<JsonAnswerOptions>
+const JSON_ANSWER_OPTIONS = memberNames<JsonAnswerOptions>()('repair invalid endpoints name')
 
 /** Loaded packages. Only gateways with this hook need them. */
 let loading: Promise<JsonTools> | undefined

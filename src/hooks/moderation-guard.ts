@@ -1,5 +1,5 @@
 import { isJsonObject } from '../core/json.ts'
-import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, memberNames } from '../core/known-members.ts'
 import type { ModelKind } from '../core/model-kind.ts'
 import type { TextPart } from '../endpoints/texts.ts'
 import type { AskingCall, GatewayHook, HookHost } from './call-hook.ts'
@@ -27,17 +27,9 @@ export interface ModerationGuardOptions {
   readonly name?: string
 }
 
-const MODERATION_GUARD_OPTIONS = {
-  model: true,
-  block: true,
-  on: true,
-  endpoints: true,
-  timeoutMs: true,
-  onFailure: true,
-  chargeDenied: true,
-  message: true,
-  name: true,
-} satisfies MemberNames<ModerationGuardOptions>
+const MODERATION_GUARD_OPTIONS = memberNames<ModerationGuardOptions>()(
+  'model block on endpoints timeoutMs onFailure chargeDenied message name',
+)
 
 const OWNER = 'moderationGuard'
 const KIND: ModelKind = 'moderation'

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createContext, Script } from 'node:vm'
 import { endOfTurn } from '../core/calls-in-flight.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { TextKind, TextPart } from '../endpoints/texts.ts'
 import { closingQuote } from '../wire/json-cursor.ts'
@@ -21,12 +21,7 @@ export interface RedactionOptions<Id extends EndpointId = EndpointId> {
   readonly kinds?: readonly TextKind[]
 }
 
-const REDACTION_OPTIONS = {
-  name: true,
-  endpoints: true,
-  on: true,
-  kinds: true,
-} satisfies MemberNames<RedactionOptions>
+const REDACTION_OPTIONS = memberNames<RedactionOptions>()('name endpoints on kinds')
 
 /** Compiled rule. */
 interface CompiledRule {

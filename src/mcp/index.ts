@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { checkGateway } from '../core/exchange.ts'
 import { timeOrderedIds } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { type CallerRules, McpEndpoint, type McpHandler } from './mcp-endpoint.ts'
@@ -37,13 +37,7 @@ export interface McpHandlerOptions extends CallerRules {
   readonly clock?: Clock
 }
 
-const MCP_HANDLER_OPTIONS = {
-  bodyLimitBytes: true,
-  logger: true,
-  clock: true,
-  allowedHosts: true,
-  allowedOrigins: true,
-} satisfies MemberNames<McpHandlerOptions>
+const MCP_HANDLER_OPTIONS = memberNames<McpHandlerOptions>()('bodyLimitBytes logger clock allowedHosts allowedOrigins')
 
 /**
  * Offers a gateway's abilities as tools and resources of the Model Context Protocol, by streamable HTTP (API specification, "What the

@@ -1,5 +1,5 @@
 import type { GatewayEvent } from '../core/events.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type {
   AttemptEnd,
   AttemptFacts,
@@ -32,9 +32,7 @@ export interface PrometheusOptions {
   readonly accountLabel?: boolean
 }
 
-const PROMETHEUS_OPTIONS = {
-  accountLabel: true,
-} satisfies MemberNames<PrometheusOptions>
+const PROMETHEUS_OPTIONS = memberNames<PrometheusOptions>()('accountLabel')
 
 const GIVEN_UP_REASONS = {
   expired: true,

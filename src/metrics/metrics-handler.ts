@@ -1,7 +1,7 @@
 import { endOfTurn } from '../core/calls-in-flight.ts'
 import { systemClock } from '../core/clock.ts'
 import type { ByteSink, ClientAddress, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
-import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, memberNames } from '../core/known-members.ts'
 import { type Logger, silentLogger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
 import { bearsOperatorKey, operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
@@ -23,12 +23,7 @@ export interface MetricsHandlerOptions {
   readonly logger?: Logger
 }
 
-const METRICS_HANDLER_OPTIONS = {
-  operatorKey: true,
-  authorize: true,
-  clientAddress: true,
-  logger: true,
-} satisfies MemberNames<MetricsHandlerOptions>
+const METRICS_HANDLER_OPTIONS = memberNames<MetricsHandlerOptions>()('operatorKey authorize clientAddress logger')
 
 /**
  * Serves the metrics at `GET /metrics` below its mount, and at the mount itself: in Prometheus' text format, or in OpenMetrics 1.0 if

@@ -9,7 +9,7 @@
 
 import type { TracerProvider } from '@opentelemetry/api'
 import * as installedApi from '@opentelemetry/api'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
 import { CallSpans } from './call-spans.ts'
 import type { SemanticConventions } from './names.ts'
@@ -55,16 +55,9 @@ export interface OtelOptions {
   readonly api?: OtelApi
 }
 
-const OTEL_OPTIONS = {
-  propagateTo: true,
-  hideFromVendors: true,
-  incoming: true,
-  attempts: true,
-  costAttribute: true,
-  semconv: true,
-  tracerProvider: true,
-  api: true,
-} satisfies MemberNames<OtelOptions>
+const OTEL_OPTIONS = memberNames<OtelOptions>()(
+  'propagateTo hideFromVendors incoming attempts costAttribute semconv tracerProvider api',
+)
 
 /**
  * Creates spans of requests, of calls to vendors, and of tool calls of the MCP server. No span contains a prompt, an answer or a

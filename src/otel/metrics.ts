@@ -1,5 +1,5 @@
 import type { Attributes, HrTime } from '@opentelemetry/api'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { GatewayMetrics } from '../metrics/gateway-metrics.ts'
 import {
   HistogramSeries,
@@ -46,7 +46,7 @@ export interface OtelMetricsOptions {
   readonly names?: 'signalbox' | 'gen_ai' | 'both'
 }
 
-const OTEL_METRICS_OPTIONS = { names: true } satisfies MemberNames<OtelMetricsOptions>
+const OTEL_METRICS_OPTIONS = memberNames<OtelMetricsOptions>()('names')
 
 /**
  * Exports the counts of `prometheus()` to OpenTelemetry, under the same names and labels and under those of the GenAI conventions.

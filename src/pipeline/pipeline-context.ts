@@ -8,7 +8,6 @@ import { GatewayError } from '../core/errors.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { ClientAddress, GatewayRequest } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
-import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import { RecentMap } from '../core/maps.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
@@ -59,13 +58,6 @@ export interface Timeouts {
   /** Timeout of one whole request, including retries. */
   readonly totalMs: number
 }
-
-export const TIMEOUTS_MEMBERS = {
-  connectMs: true,
-  firstByteMs: true,
-  idleMs: true,
-  totalMs: true,
-} satisfies MemberNames<Timeouts>
 
 /** Routing settings with their defaults. */
 export interface RoutingSettings {

@@ -1,5 +1,3 @@
-import type { MemberNames } from '../core/known-members.ts'
-
 /**
  * Strategy that chooses among healthy candidates of equal priority. `weighted`: by weight. `latency`: the faster one of two that
  * are drawn by weight, considering its calls in progress. `cost`: the cheapest for the estimated request, by the price list's
@@ -8,7 +6,7 @@ import type { MemberNames } from '../core/known-members.ts'
 export type RoutingStrategy = 'weighted' | 'latency' | 'cost'
 
 /** All strategies. */
-export const ROUTING_STRATEGIES: readonly RoutingStrategy[] = ['weighted', 'latency', 'cost']
+export const ROUTING_STRATEGIES = ['weighted', 'latency', 'cost'] as const satisfies readonly RoutingStrategy[]
 
 /**
  * Condition for answers of fallbacks. `on-failure`: whenever the model itself cannot answer. `never`: not at all. `statuses`:
@@ -30,12 +28,6 @@ export interface RoutingOptions {
   readonly retryAfterTimeout?: boolean
 }
 
-export const ROUTING_OPTIONS = {
-  strategy: true,
-  fallback: true,
-  retryAfterTimeout: true,
-} satisfies MemberNames<RoutingOptions>
-
 /** Routing settings of a host for requests in its own process. Not available to callers over HTTP. */
 export interface RouteOverride {
   /** Vendor to which the candidates are limited. */
@@ -45,9 +37,3 @@ export interface RouteOverride {
   /** Fallback policy. Defaults to the gateway's, and cannot override the gateway's `never`. */
   readonly fallback?: FallbackPolicy
 }
-
-export const ROUTE_OVERRIDE_MEMBERS = {
-  vendor: true,
-  strategy: true,
-  fallback: true,
-} satisfies MemberNames<RouteOverride>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { secretBytes } from '../core/ids.ts'
-import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, memberNames } from '../core/known-members.ts'
 import { assertBlobId, type BlobStore } from './blob-store.ts'
 
 /** Options of {@link directoryBlobs}. */
@@ -13,7 +13,7 @@ export interface DirectoryBlobsOptions {
   readonly path: string
 }
 
-const DIRECTORY_BLOBS_OPTIONS = { path: true } satisfies MemberNames<DirectoryBlobsOptions>
+const DIRECTORY_BLOBS_OPTIONS = memberNames<DirectoryBlobsOptions>()('path')
 
 /** Suffix of the name of a file that is being written. */
 const UNFINISHED = '.part'

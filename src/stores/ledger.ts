@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageDraft } from '../usage/usage-record.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
@@ -35,15 +35,7 @@ export interface NewAccount {
   readonly creditLimit?: bigint | undefined
 }
 
-export const NEW_ACCOUNT_MEMBERS = {
-  id: true,
-  tier: true,
-  spendingCap: true,
-  name: true,
-  plan: true,
-  billing: true,
-  creditLimit: true,
-} satisfies MemberNames<NewAccount>
+export const NEW_ACCOUNT_MEMBERS = memberNames<NewAccount>()('id tier spendingCap name plan billing creditLimit')
 
 /** Reason and time of an account's freeze. */
 export interface AccountFreeze {

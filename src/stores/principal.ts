@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
@@ -55,24 +55,13 @@ export interface Principal {
   readonly keySpendingCap?: SpendingCap | undefined
 }
 
-export const PRINCIPAL_MEMBERS = {
-  accountId: true,
-  keyId: true,
-  tier: true,
-  tags: true,
-  scopes: true,
-  limits: true,
-  plan: true,
-  endUser: true,
-  namesEndUsers: true,
-  isFrozen: true,
-  accountSpendingCap: true,
-  keySpendingCap: true,
-} satisfies MemberNames<Principal>
+export const PRINCIPAL_MEMBERS = memberNames<Principal>()(
+  'accountId keyId tier tags scopes limits plan endUser namesEndUsers isFrozen accountSpendingCap keySpendingCap',
+)
 
-export const KEY_SCOPES_MEMBERS = { endpoints: true, models: true } satisfies MemberNames<KeyScopes>
+export const KEY_SCOPES_MEMBERS = memberNames<KeyScopes>()('endpoints models')
 
-export const SPENDING_CAP_MEMBERS = { amount: true, period: true } satisfies MemberNames<SpendingCap>
+export const SPENDING_CAP_MEMBERS = memberNames<SpendingCap>()('amount period')
 
 /** Credentials of a request. */
 export interface Credentials {

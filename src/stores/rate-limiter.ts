@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** Limits of a key, an account or an end user. An omitted field defaults to the gateway's own limit, if any. */
@@ -11,11 +11,7 @@ export interface RateLimits {
   readonly concurrency?: number | undefined
 }
 
-export const RATE_LIMITS_MEMBERS = {
-  requestsPerMinute: true,
-  tokensPerMinute: true,
-  concurrency: true,
-} satisfies MemberNames<RateLimits>
+export const RATE_LIMITS_MEMBERS = memberNames<RateLimits>()('requestsPerMinute tokensPerMinute concurrency')
 
 /** Amount to take from one bucket. */
 export interface RateTake {

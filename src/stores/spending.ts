@@ -1,6 +1,5 @@
 // See docs/decisions/0006-spending-caps.md.
 
-import type { MemberNames } from '../core/known-members.ts'
 import type { SpendingCap } from './principal.ts'
 
 /**
@@ -139,11 +138,6 @@ export interface SpendingThresholds {
   /** Thresholds of the balance after the latest credit, and of the credit limit of a metered account. */
   readonly balance: readonly number[]
 }
-
-export const SPENDING_THRESHOLDS_MEMBERS = {
-  caps: true,
-  balance: true,
-} satisfies MemberNames<SpendingThresholds>
 
 /** Threshold that a charge has passed. Exactly one charge in a store passes a given threshold. */
 export interface ThresholdCrossing {

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 
 /** A clock that moves only when it is advanced. */
 export interface FakeClock extends Clock {
@@ -19,9 +19,7 @@ export interface FakeClockOptions {
   readonly startMs?: number
 }
 
-const FAKE_CLOCK_OPTIONS = {
-  startMs: true,
-} satisfies MemberNames<FakeClockOptions>
+const FAKE_CLOCK_OPTIONS = memberNames<FakeClockOptions>()('startMs')
 
 interface Scheduled {
   readonly dueMs: number
@@ -73,9 +71,7 @@ export interface CountingIdsOptions {
   readonly first?: number
 }
 
-const COUNTING_IDS_OPTIONS = {
-  first: true,
-} satisfies MemberNames<CountingIdsOptions>
+const COUNTING_IDS_OPTIONS = memberNames<CountingIdsOptions>()('first')
 
 /** Ids that count up in the usual shape: `req_00000000000000000000000000000001`, then `…2`, whatever the prefix. */
 export function countingIds(options: CountingIdsOptions = {}): Ids {

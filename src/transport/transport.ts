@@ -1,4 +1,4 @@
-import type { MemberNames } from '../core/known-members.ts'
+import { memberNames } from '../core/known-members.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 
 /** Certificates of connections over TLS, each as PEM text or bytes. */
@@ -15,13 +15,7 @@ export interface TlsMaterial {
   readonly servername?: string | undefined
 }
 
-export const TLS_MEMBERS = {
-  ca: true,
-  cert: true,
-  key: true,
-  passphrase: true,
-  servername: true,
-} satisfies MemberNames<TlsMaterial>
+export const TLS_MEMBERS = memberNames<TlsMaterial>()('ca cert key passphrase servername')
 
 /** Settings of connections to an origin. Calls with the same object share connections. */
 export interface EgressRoute {

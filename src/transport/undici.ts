@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici'
 import connect from 'undici/lib/api/api-connect.js'
 import buildConnector from 'undici/lib/core/connect.js'
 import Client from 'undici/lib/dispatcher/client.js'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { HeaderReader } from '../wire/headers.ts'
 import {
   type EgressProxy,
@@ -30,11 +30,7 @@ export interface UndiciTransportOptions {
   readonly lookup?: LookupFunction
 }
 
-const UNDICI_TRANSPORT_OPTIONS = {
-  connectTimeoutMs: true,
-  keepAliveTimeoutMs: true,
-  lookup: true,
-} satisfies MemberNames<UndiciTransportOptions>
+const UNDICI_TRANSPORT_OPTIONS = memberNames<UndiciTransportOptions>()('connectTimeoutMs keepAliveTimeoutMs lookup')
 
 /**
  * Maximum number of origins with open connections. Vendors are few, but callers choose origins too (webhooks, images). The oldest

@@ -1,4 +1,3 @@
-import type { MemberNames } from '../core/known-members.ts'
 import { type EgressOptions, egressRoute } from './egress.ts'
 import type { EgressRoute } from './transport.ts'
 
@@ -9,13 +8,6 @@ export interface ConnectionOptions extends EgressOptions {
   /** Query parameters of every call, such as an `api-version`. */
   readonly query?: Readonly<Record<string, string>> | undefined
 }
-
-export const CONNECTION_OPTIONS = {
-  headers: true,
-  query: true,
-  tls: true,
-  proxy: true,
-} satisfies MemberNames<ConnectionOptions>
 
 /** Parsed {@link ConnectionOptions}. Each member is present only if it is set. */
 export interface VendorConnection {

@@ -1,5 +1,4 @@
 import { type Clock, isYoungerThan, type Timer } from '../core/clock.ts'
-import type { MemberNames } from '../core/known-members.ts'
 import type { UsageRecord } from './usage-record.ts'
 import { DAY_MS, type UsageRetention, type UsageStore } from './usage-store.ts'
 
@@ -12,12 +11,6 @@ export interface UsageRetentionDays {
   /** Retention of sums by day and account. Default: indefinite. */
   readonly dayDays?: number | undefined
 }
-
-export const USAGE_RETENTION_MEMBERS = {
-  recordDays: true,
-  hourDays: true,
-  dayDays: true,
-} satisfies MemberNames<UsageRetentionDays>
 
 /** Maximum number of records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000

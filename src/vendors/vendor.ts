@@ -7,6 +7,7 @@ import type { PriceMembers } from '../endpoints/price-members.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { EgressRoute } from '../transport/transport.ts'
+import type { ConnectionOptions } from '../transport/vendor-connection.ts'
 
 export type {
   LinesBody,
@@ -44,7 +45,7 @@ export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
 export type { Transcript, TranscriptSegment } from '../endpoints/transcriptions/transcript.ts'
 export type { AskedFormat, TranscriptionOperation } from '../endpoints/transcriptions/transcription-operation.ts'
 export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
-export { CONNECTION_OPTIONS, type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
+export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 
 /** A key and its share of the calls. */
 export interface WeightedKey {
@@ -60,13 +61,23 @@ export interface WeightedKey {
  */
 export type ApiKeys = string | CredentialProvider | readonly (string | WeightedKey | CredentialProvider)[] | undefined
 
-/** Options of every vendor for models without a row. */
-export interface UnlistedModelOptions {
+/** Options of every vendor factory. */
+export interface VendorOptions extends ConnectionOptions {
+  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
+  readonly apiKey?: ApiKeys
   /**
    * Whether any id that no catalog knows and no other vendor claims is sent to this vendor. Default false: such ids get 404. If
    * billing is on, such a model needs a price row, such as one for `openai/*`, or the option `unknownModels`.
    */
   readonly passUnknownModels?: boolean | undefined
+}
+
+/** Options of vendors that a gateway may have several times, for several accounts, resources or regions. */
+export interface NamedVendorOptions extends VendorOptions {
+  /** Id of the vendor, such as `azure-openai-eu`. Defaults to the usual id of the vendor: `azure-openai`. */
+  readonly id?: string | undefined
+  /** Display name. Defaults to the usual name of the vendor. */
+  readonly displayName?: string | undefined
 }
 
 /** A model vendor, created by a factory such as `openai({ apiKey })`. It holds only options and pure functions. */

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Configuration, readConfiguration, syntaxErrorPlace } from '../../src/cli/configuration.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
-import { FURTHER_OPTIONS } from '../../src/cli/further-options.ts'
+import { FILE_ONLY_OPTIONS } from '../../src/cli/file-only-options.ts'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
 import type { Environment } from '../../src/cli/terminal.ts'
-import { GATEWAY_OPTIONS } from '../../src/gateway/options.ts'
+import { optionSchemas } from '../../src/gateway/check-options.ts'
 
 let folder: string
 const before = process.cwd()
@@ -189,9 +189,9 @@ describe('the configuration file', () => {
       'clientAddress',
       'ids',
     ]
-    const known = [...Object.keys(FURTHER_OPTIONS.shape), ...variables, ...ofServe, ...code]
+    const known = [...Object.keys(FILE_ONLY_OPTIONS.shape), ...variables, ...ofServe, ...code]
 
-    expect(Object.keys(GATEWAY_OPTIONS).filter((name) => !known.includes(name))).toEqual([])
+    expect(Object.keys(optionSchemas()).filter((name) => !known.includes(name))).toEqual([])
   })
 
   test('gives way to a variable that names a file of models, vendors, prices or plans', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { FURTHER_OPTIONS } from '../../src/cli/further-options.ts'
+import { FILE_ONLY_OPTIONS } from '../../src/cli/file-only-options.ts'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { servedGateway } from '../../src/cli/served-gateway.ts'
 import type { Gateway } from '../../src/gateway/gateway.ts'
@@ -26,7 +26,7 @@ async function serve(further: unknown): Promise<Gateway> {
   const models = [{ id: 'our-chat', kind: 'chat', vendor: 'own' }]
   const settings = readServeSettings({ SIGNALBOX_BILLING: 'off' }, { models } as never)
   const vendor = openaiCompatible({ id: 'own', baseURL: stand.baseURL, apiKey: 'key', models: models as never })
-  gateway = servedGateway(settings, [{ vendor, state: 'configured' }], FURTHER_OPTIONS.parse(further), {
+  gateway = servedGateway(settings, [{ vendor, state: 'configured' }], FILE_ONLY_OPTIONS.parse(further), {
     store: memoryStore(),
   })
   return gateway

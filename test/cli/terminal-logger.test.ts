@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SettingError } from '../../src/cli/setting-values.ts'
-import { parseLogFormat, terminalLogger } from '../../src/cli/terminal.ts'
+import { terminalLogger } from '../../src/cli/terminal.ts'
 
 function collector(options: { format: 'json' | 'text'; hasColours?: boolean }) {
   const lines: string[] = []
@@ -53,8 +52,4 @@ describe('text', () => {
     expect(coloured.lines[0]).toContain('\u001b[31m')
     expect(plain.lines[0]).not.toContain('\u001b')
   })
-})
-
-test('another format is refused', () => {
-  expect(() => parseLogFormat('--log', 'xml')).toThrow(new SettingError('--log: must be json or text'))
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkMembers, type MemberNames, nearestName } from '../../src/core/known-members.ts'
+import { checkMembers, memberNames, nearestName } from '../../src/core/known-members.ts'
 
 interface Limits {
   readonly requestsPerMinute?: number
@@ -7,7 +7,17 @@ interface Limits {
   readonly concurrency?: number
 }
 
-const LIMITS = { requestsPerMinute: true, tokensPerMinute: true, concurrency: true } satisfies MemberNames<Limits>
+const LIMITS = memberNames<Limits>()('requestsPerMinute tokensPerMinute', 'concurrency')
+
+test('the names of an options type do not compile if one is missing or unknown', () => {
+  // @ts-expect-error
+  expect(memberNames<Limits>()('requestsPerMinute concurrency')).toEqual({ requestsPerMinute: true, concurrency: true })
+  // @ts-expect-error
+  expect(memberNames<Partial<Pick<Limits, 'concurrency'>>>()('concurrency rpm')).toEqual({
+    concurrency: true,
+    rpm: true,
+  })
+})
 
 describe('checkMembers', () => {
   test.each<[given: unknown, message: string]>([

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
 import { CONFIG_OPTION } from '../../src/cli/configuration.ts'
-import { presetVariables } from '../../src/cli/configured-vendors.ts'
+import { configuredVendors, presetVariables } from '../../src/cli/configured-vendors.ts'
+import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { type Preset, presets } from '../../src/vendors/presets/presets.ts'
@@ -27,22 +28,13 @@ const PRESET_NAMES = Object.values<Preset>(presets).flatMap((preset) => {
   return [...keys, baseURL]
 })
 
-/** Variables that `signalbox serve` reads: the names of the settings, and two for each vendor. */
+/** Variables that `signalbox serve` reads, without those of clouds and proxies. */
 function namesInCode(): string[] {
-  const vendors = [...source('cli/configured-vendors.ts').matchAll(/\['([A-Z]+)', \w+\]/g)].map(([, prefix]) => prefix)
-  const settings = [...source('cli/serve-settings.ts').matchAll(/(?:read|given)\('([A-Z_]+)'/g)].map(
-    ([, name]) => name!,
-  )
-  const ofVendors = [...source('cli/vendor-settings.ts').matchAll(/^const \w+ = '([A-Z_]+)'$/gm)].map(
-    ([, name]) => name!,
-  )
-  const [ofFile] = /SIGNALBOX_CONFIG/.exec(source('cli/configuration.ts')) ?? []
-  return [
-    ofFile!,
-    ...settings,
-    ...ofVendors,
-    ...vendors.flatMap((prefix) => [`${prefix}_API_KEY`, `${prefix}_BASE_URL`]),
-  ].sort()
+  const read = new Set<string>(['SIGNALBOX_CONFIG'])
+  const environment = new Proxy<Record<string, undefined>>({}, { get: (_, name) => void read.add(String(name)) })
+  readServeSettings(environment)
+  configuredVendors(environment, undefined)
+  return [...read].filter((name) => namesIn(name)[0] === name && !PRESET_NAMES.includes(name)).sort()
 }
 
 test('the page lists exactly the variables that serve reads', () => {

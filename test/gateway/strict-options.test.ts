@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type * as z from 'zod'
 import { expressHandler } from '../../src/adapters/express.ts'
 import { type FastifyGatewayOptions, fastifyGateway } from '../../src/adapters/fastify.ts'
 import { fetchHandler } from '../../src/adapters/fetch.ts'
@@ -10,7 +11,9 @@ import { parseModelDefinitions } from '../../src/catalog/parse-model-definitions
 import { createClient } from '../../src/client/create-client.ts'
 import { consoleHandler } from '../../src/console/index.ts'
 import * as credentials from '../../src/credentials/index.ts'
+import { optionSchemas } from '../../src/gateway/check-options.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
+import type { FixedKey, GatewayOptions } from '../../src/gateway/options.ts'
 import * as main from '../../src/index.ts'
 import { mcpHandler } from '../../src/mcp/index.ts'
 import { metricsHandler, prometheus } from '../../src/metrics/index.ts'
@@ -277,6 +280,36 @@ describe('an unknown member is refused, naming its path', () => {
       expect(message).toBe(`${path}${misspelt} is unknown; did you mean ${name}?`)
     }
   })
+})
+
+type Schemas = ReturnType<typeof optionSchemas>
+type Names<Group> = keyof NonNullable<Group>
+type Agrees<One, Other> = [One | Other] extends [One & Other] ? true : false
+type GroupName =
+  | 'batches'
+  | 'cache'
+  | 'catalog'
+  | 'overload'
+  | 'responses'
+  | 'routing'
+  | 'spendingThresholds'
+  | 'timeouts'
+
+test('the schemas of option groups have the members of their types', () => {
+  const groups: {
+    readonly [Name in GroupName]: Agrees<Names<GatewayOptions[Name]>, Names<z.input<Schemas[Name]>>>
+  } = {
+    ...{ batches: true, cache: true, catalog: true, overload: true, responses: true, routing: true },
+    ...{ spendingThresholds: true, timeouts: true },
+  }
+  const ofKeys: Agrees<keyof FixedKey, keyof NonNullable<z.input<Schemas['keys']>>[number]> = true
+  const ofRules: Agrees<
+    Names<NonNullable<NonNullable<GatewayOptions['cache']>['rules']>[number]>,
+    Names<NonNullable<NonNullable<z.input<Schemas['cache']>>['rules']>[number]>
+  > = true
+
+  expect(optionSchemas()).toMatchObject(Object.fromEntries(Object.keys(groups).map((name) => [name, {}])))
+  expect([ofKeys, ofRules]).toEqual([true, true])
 })
 
 describe('options that are not there, and parts that are of another kind, are refused in words', () => {

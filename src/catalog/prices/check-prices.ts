@@ -1,4 +1,4 @@
-import { checkGivenMembers, type MemberNames, nearestName } from '../../core/known-members.ts'
+import { checkGivenMembers, memberNames, nearestName } from '../../core/known-members.ts'
 import type { Catalog } from '../catalog.ts'
 import { isPattern } from '../model.ts'
 import { definePrices, type PriceRow, type Prices } from './prices.ts'
@@ -29,7 +29,7 @@ export function withKnownVendors<Given extends Prices>(prices: Given, catalog: C
 export type UnknownModels = 'refuse' | { readonly pricedAs: typeof NEWEST_OF_FAMILY | readonly PriceRow[] }
 
 export const NEWEST_OF_FAMILY = 'newest of its family'
-const MEMBERS = { pricedAs: true } satisfies MemberNames<Exclude<UnknownModels, 'refuse'>>
+const MEMBERS = memberNames<Exclude<UnknownModels, 'refuse'>>()('pricedAs')
 
 /**
  * Returns prices that also cover unknown models according to the option. Prices that name such a model take precedence.

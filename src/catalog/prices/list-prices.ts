@@ -1,4 +1,4 @@
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import { formatDecimal, parseDecimal } from '../../core/money.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
@@ -32,11 +32,7 @@ export interface ListPriceOptions {
   readonly batches?: boolean | undefined
 }
 
-const LIST_PRICE_OPTIONS = {
-  markup: true,
-  prices: true,
-  batches: true,
-} satisfies MemberNames<ListPriceOptions>
+const LIST_PRICE_OPTIONS = memberNames<ListPriceOptions>()('markup prices batches')
 
 /** Prices that depend on the models of a gateway; for `createGateway({ prices })`. */
 export interface CatalogPrices {

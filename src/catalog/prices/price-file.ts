@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import { parseDecimal } from '../../core/money.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import { configurationError } from '../configuration-error.ts'
@@ -23,14 +23,7 @@ export interface PriceRow {
   readonly when?: PriceConditions | undefined
 }
 
-const PRICE_ROW_MEMBERS = {
-  model: true,
-  meter: true,
-  amount: true,
-  per: true,
-  minimum: true,
-  when: true,
-} satisfies MemberNames<PriceRow>
+const PRICE_ROW_MEMBERS = memberNames<PriceRow>()('model meter amount per minimum when')
 
 /** Conditions of a price: billing fields and their values, and the size of the prompt. */
 export interface PriceConditions {
@@ -49,11 +42,7 @@ export interface PriceFile {
   readonly comment?: string | undefined
 }
 
-const PRICE_FILE_MEMBERS = {
-  currency: true,
-  prices: true,
-  comment: true,
-} satisfies MemberNames<PriceFile>
+const PRICE_FILE_MEMBERS = memberNames<PriceFile>()('currency prices comment')
 
 const LARGEST_UNIT_COUNT = 1_000_000_000_000
 

@@ -1,4 +1,4 @@
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
 import type { ResponseCache } from '../response-cache.ts'
 import type { StoredUsage } from '../sql-rows.ts'
@@ -10,7 +10,7 @@ export interface MemoryCacheOptions {
   readonly maxBytes?: number | undefined
 }
 
-const MEMORY_CACHE_OPTIONS = { maxBytes: true } satisfies MemberNames<MemoryCacheOptions>
+const MEMORY_CACHE_OPTIONS = memberNames<MemoryCacheOptions>()('maxBytes')
 
 /** Cache in this process. */
 export interface MemoryCache extends ResponseCache {

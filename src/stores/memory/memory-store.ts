@@ -1,4 +1,4 @@
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import { type KeyRecord, type KeyStore, keyPage } from '../api-keys.ts'
 import { AUDIT_RETENTION_MS, type AuditEntry, type AuditQuery, type AuditStore } from '../audit-store.ts'
 import { assertBlobId, type BlobStore } from '../blob-store.ts'
@@ -40,23 +40,11 @@ export interface MemoryStoreOptions
     MemoryWebhooksOptions,
     Omit<MemoryLedgerOptions, 'addRecord' | 'claims' | 'tasks' | 'keyCap'> {}
 
-const MEMORY_STORE_OPTIONS = {
-  maxAuditEntries: true,
-  maxAnswers: true,
-  maxAnswerBytes: true,
-  maxConversations: true,
-  maxConversationBytes: true,
-  maxInteractions: true,
-  maxResponses: true,
-  maxResponseBytes: true,
-  maxFileBytes: true,
-  maxFinishedTasks: true,
-  maxUsageRecords: true,
-  maxUsageSums: true,
-  maxFinishedDeliveries: true,
-  maxJournalLines: true,
-  maxOutcomes: true,
-} satisfies MemberNames<MemoryStoreOptions>
+const MEMORY_STORE_OPTIONS = memberNames<MemoryStoreOptions>()(
+  'maxAuditEntries maxAnswers maxAnswerBytes maxConversations maxConversationBytes maxInteractions maxResponses',
+  'maxResponseBytes maxFileBytes maxFinishedTasks maxUsageRecords maxUsageSums maxFinishedDeliveries',
+  'maxJournalLines maxOutcomes',
+)
 
 /**
  * Creates a store for accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for

@@ -1,4 +1,4 @@
-import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, checkGivenMembers, memberNames } from '../../core/known-members.ts'
 import type { KeyStore } from '../api-keys.ts'
 import { AUDIT_DELETE_BATCH, AUDIT_RETENTION_MS, type AuditStore, auditDetails, auditEntryOf } from '../audit-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
@@ -64,12 +64,7 @@ export interface PostgresStoreOptions {
   readonly clock?: 'database' | 'caller' | undefined
 }
 
-const POSTGRES_STORE_OPTIONS = {
-  pool: true,
-  schema: true,
-  statementTimeoutMs: true,
-  clock: true,
-} satisfies MemberNames<PostgresStoreOptions>
+const POSTGRES_STORE_OPTIONS = memberNames<PostgresStoreOptions>()('pool schema statementTimeoutMs clock')
 
 /** Migrations wait for the process that runs them. */
 const MIGRATION_TIMEOUT_MS = 120_000

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { createHmac } from 'node:crypto'
 import { type Clock, systemClock } from '../../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../../core/events.ts'
-import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, memberNames } from '../../core/known-members.ts'
 import { type Logger, usableLogger } from '../../core/logger.ts'
 import { RecentMap } from '../../core/maps.ts'
 import { isPending } from '../../core/maybe-promise.ts'
@@ -36,15 +36,9 @@ export interface RedisLimitsOptions {
   readonly clock?: Clock | undefined
 }
 
-const REDIS_LIMITS_OPTIONS = {
-  client: true,
-  prefix: true,
-  expectedInstances: true,
-  deadlineMs: true,
-  onEvent: true,
-  logger: true,
-  clock: true,
-} satisfies MemberNames<RedisLimitsOptions>
+const REDIS_LIMITS_OPTIONS = memberNames<RedisLimitsOptions>()(
+  'client prefix expectedInstances deadlineMs onEvent logger clock',
+)
 
 /** Limits that several processes share. */
 export interface RedisLimits {
@@ -152,15 +146,7 @@ export interface RedisCacheOptions {
   readonly clock?: Clock | undefined
 }
 
-const REDIS_CACHE_OPTIONS = {
-  client: true,
-  prefix: true,
-  secret: true,
-  local: true,
-  deadlineMs: true,
-  logger: true,
-  clock: true,
-} satisfies MemberNames<RedisCacheOptions>
+const REDIS_CACHE_OPTIONS = memberNames<RedisCacheOptions>()('client prefix secret local deadlineMs logger clock')
 
 /** Cache that several processes share. */
 export interface RedisCache extends ResponseCache {

@@ -1,5 +1,5 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
-import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, checkGivenMembers, memberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { type CommitLog, retryOnBusy } from './group-commit.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
@@ -40,12 +40,7 @@ export type SqliteStoreOptions = (
   readonly clock?: 'database' | 'caller' | undefined
 }
 
-const SQLITE_STORE_OPTIONS = {
-  path: true,
-  database: true,
-  busyTimeoutMs: true,
-  clock: true,
-} satisfies MemberNames<SqliteStoreOptions>
+const SQLITE_STORE_OPTIONS = memberNames<SqliteStoreOptions>()('path database busyTimeoutMs clock')
 
 /**
  * Creates a store for accounts, keys, idempotency keys, tasks, messages and conversations in one SQLite file, for one machine:

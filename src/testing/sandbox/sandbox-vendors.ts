@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { type Preset, presets } from '../../vendors/presets/presets.ts'
 import { BEDROCK_OPERATIONS, bedrockMessages } from './amazon-bedrock/amazon-bedrock.ts'
@@ -136,15 +136,9 @@ export interface SandboxOptions {
   readonly batchRunningMs?: number
 }
 
-const SANDBOX_OPTIONS = {
-  clock: true,
-  eventDelayMs: true,
-  maxRequests: true,
-  videoPendingMs: true,
-  videoRunningMs: true,
-  batchPendingMs: true,
-  batchRunningMs: true,
-} satisfies MemberNames<SandboxOptions>
+const SANDBOX_OPTIONS = memberNames<SandboxOptions>()(
+  'clock eventDelayMs maxRequests videoPendingMs videoRunningMs batchPendingMs batchRunningMs',
+)
 
 /** Stand-ins for all vendors, in one process and without a network. */
 export interface Sandbox {

@@ -1,7 +1,7 @@
 import type { CatalogModel, ModelDefinition } from '../../catalog/model.ts'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { checkEnumerated, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import { firstHeader } from '../../wire/headers.ts'
@@ -12,51 +12,33 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { type AnswerRepair, OPENAI_RULES, plainMessages } from '../shared/openai-chat-dialect.ts'
 import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { reasoningTags, reasonsUnseen } from '../shared/reasoning.ts'
-import { bearerHeaders, checkVendorOptions, keyPool } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  type ChatOperation,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type EmbeddingsOperation,
-  type UnlistedModelOptions,
-  type Vendor,
-  type VendorCall,
-  vendorConnection,
-  type WireAnswer,
+import { bearerHeaders, commonParts } from '../shared/vendor-options.ts'
+import type {
+  ApiKeys,
+  ChatOperation,
+  EmbeddingsOperation,
+  NamedVendorOptions,
+  Vendor,
+  VendorCall,
+  VendorOptions,
+  WireAnswer,
 } from '../vendor.ts'
 import { converseBroken, converseDecoder, converseFromWire } from './converse-answer.ts'
 import { converseAbilities, converseToWire, SURCHARGES_LEFT_OUT } from './converse-request.ts'
 
 /** Options of {@link amazonBedrock}. */
-export interface AmazonBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several regions or accounts. Default `amazon-bedrock`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Amazon Bedrock`. */
-  readonly displayName?: string | undefined
+export interface AmazonBedrockOptions extends AwsLocation, NamedVendorOptions {
   /** API keys of Bedrock, or a provider of `signalbox/credentials`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** Region, such as `eu-central-1`. */
-  readonly region?: string | undefined
-  /** Address in place of `region`, such as that of a private endpoint. */
-  readonly endpoint?: string | undefined
   /** Service. `bedrock-mantle` supports only OpenAI's dialect. Default `bedrock-runtime`. */
   readonly service?: 'bedrock-runtime' | 'bedrock-mantle' | undefined
   /** Models served under other ids. `upstream` is the id of a model or inference profile, or an ARN. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const AMAZON_BEDROCK_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  region: true,
-  endpoint: true,
-  service: true,
-  models: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AmazonBedrockOptions>
+const AMAZON_BEDROCK_OPTIONS = memberNames<Omit<AmazonBedrockOptions, keyof VendorOptions>>()(
+  'id displayName region endpoint service models',
+)
 
 /** Path below the address of each service. */
 const OPENAI_PATHS = { 'bedrock-runtime': '/openai/v1', 'bedrock-mantle': '/v1' } as const
@@ -81,13 +63,14 @@ const ERROR_WORDS: ErrorWords = { messages: [[/^the model '[^']*' does not suppo
  * @throws TypeError for an unknown option, and unless exactly one of `region` and `endpoint` is given.
  */
 export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
-  checkVendorOptions('amazonBedrock', options, AMAZON_BEDROCK_OPTIONS)
+  const common = commonParts('amazonBedrock', options, AMAZON_BEDROCK_OPTIONS, {
+    id: 'amazon-bedrock',
+    displayName: 'Amazon Bedrock',
+  })
+  const { apiKeys } = common
   checkEnumerated(options.service, Object.keys(OPENAI_PATHS), 'amazonBedrock', 'service')
   const service = options.service ?? 'bedrock-runtime'
   const { origin, prefix } = awsAddress('amazonBedrock', service, options)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const id = options.id ?? 'amazon-bedrock'
   const errors = errorReader(ERROR_WORDS, apiKeys)
   const dialect = {
     path: `${prefix}${OPENAI_PATHS[service]}/chat/completions`,
@@ -101,16 +84,11 @@ export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
     openWeight: openaiChat({ ...dialect, answerRepair: OPEN_WEIGHT_REPAIR }),
   })
   return {
-    id,
-    displayName: options.displayName ?? 'Amazon Bedrock',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'AWS_BEARER_TOKEN_BEDROCK or amazonBedrock({ apiKey })',
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'bedrock',
     catalogIds: listedModelIds,
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: service === 'bedrock-mantle' ? openai : bedrockChat(openai, converseChat(prefix, apiKeys)),
     ...(service === 'bedrock-mantle' ? {} : { embeddings: invokeEmbeddings(prefix) }),
     errorFrom: (answer, nowMs) => awsFailure(answer, nowMs, apiKeys) ?? errors.fromAnswer(answer, nowMs),

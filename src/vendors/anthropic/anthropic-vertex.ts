@@ -1,6 +1,6 @@
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import type { PriceMembers } from '../../endpoints/price-members.ts'
@@ -17,20 +17,18 @@ import {
 } from '../shared/google.ts'
 import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
-import { checkVendorOptions, type KeyHeaders, keyHeaders, keyPool } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type MediaRules,
-  type MessagesOperation,
-  type UnlistedModelOptions,
-  type Vendor,
-  type VendorCall,
-  type VendorFailure,
-  vendorConnection,
-  type WireAnswer,
-  type WireRequest,
+import { commonParts, type KeyHeaders, keyHeaders } from '../shared/vendor-options.ts'
+import type {
+  ApiKeys,
+  MediaRules,
+  MessagesOperation,
+  NamedVendorOptions,
+  Vendor,
+  VendorCall,
+  VendorFailure,
+  VendorOptions,
+  WireAnswer,
+  WireRequest,
 } from '../vendor.ts'
 import { chatDecoder, messagesRequestFor, mostOutputTokens, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom, messagesStreamError } from './error-from.ts'
@@ -47,26 +45,14 @@ import {
 export interface AnthropicVertexOptions
   extends Required<Pick<GoogleCloudOptions, 'project' | 'location'>>,
     Pick<GoogleCloudOptions, 'baseURL'>,
-    UnlistedModelOptions,
-    ConnectionOptions {
-  /** Id of the vendor, for several projects or locations. Default `anthropic-vertex`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Claude on Vertex AI`. */
-  readonly displayName?: string | undefined
+    NamedVendorOptions {
   /** A provider of tokens, such as `googleDefaultCredentials()`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
 }
 
-const ANTHROPIC_VERTEX_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  project: true,
-  location: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicVertexOptions>
+const ANTHROPIC_VERTEX_OPTIONS = memberNames<Omit<AnthropicVertexOptions, keyof VendorOptions>>()(
+  'id displayName project location baseURL',
+)
 
 /** Fields of a Messages request that the cloud accepts (Anthropic, "Claude on Vertex AI"; recorded rejections). */
 const FIELDS: ReadonlySet<string> = new Set([
@@ -93,10 +79,10 @@ const OLDER_MODELS = /^claude-(?:3|(?:opus|sonnet)-4(?:-1)?(?:@|$))/
  * @throws TypeError for an unknown option, and naming the option and variable if project or location is invalid.
  */
 export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
-  checkVendorOptions('anthropicVertex', options, ANTHROPIC_VERTEX_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const { origin, path, place } = googleCloudAddress('anthropicVertex', options, pool)
+  const usual = { id: 'anthropic-vertex', displayName: 'Claude on Vertex AI' }
+  const common = commonParts('anthropicVertex', options, ANTHROPIC_VERTEX_OPTIONS, usual)
+  const { apiKeys } = common
+  const { origin, path, place } = googleCloudAddress('anthropicVertex', options, common)
   if (place === undefined)
     throw new TypeError('anthropicVertex: set project (GOOGLE_CLOUD_PROJECT) and location (GOOGLE_CLOUD_LOCATION)')
   const models = `${path}/publishers/anthropic/models`
@@ -117,15 +103,11 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
     leavesOut: new Set(['speed', 'inference_geo']),
   }
   return {
-    id: options.id ?? 'anthropic-vertex',
+    ...common,
     telemetryName: 'gcp.vertex_ai',
-    displayName: options.displayName ?? 'Claude on Vertex AI',
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy:
       'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or anthropicVertex({ project, location, apiKey: googleDefaultCredentials() })',
-    models: [],
     catalogId: 'vertex',
     // Listed prices apply to the global location.
     catalogIds: (upstream) => {
@@ -133,7 +115,6 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
       return place.location === 'global' || OLDER_MODELS.test(upstream) ? [upstream] : ['', upstream]
     },
     claims: ['claude-*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: {
       toWire: (call) => hostedChatToWire(call, host),
       leavesOut: SURCHARGES_LEFT_OUT,

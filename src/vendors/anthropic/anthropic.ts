@@ -1,29 +1,26 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { checkEnumerated, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, memberNames } from '../../core/known-members.ts'
 import { type AwsLocation, awsAddress, awsFailure, baseModelId, listedModelIds } from '../shared/aws.ts'
 import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
 import {
-  checkVendorOptions,
-  keyPool,
+  commonParts,
   type ResourceAddress,
   resourceAddress,
-  type VendorAddress,
+  type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type NativeBatches,
-  type NativeCall,
-  type NativeReport,
-  type NativeResult,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-  type WireAnswer,
+import type {
+  ApiKeys,
+  NamedVendorOptions,
+  NativeBatches,
+  NativeCall,
+  NativeReport,
+  NativeResult,
+  Vendor,
+  VendorOptions,
+  WireAnswer,
 } from '../vendor.ts'
 import { ANTHROPIC_PRICE_MEMBERS, anthropicMedia } from './anthropic-vertex.ts'
 import {
@@ -40,37 +37,19 @@ import { messagesOperation } from './messages-operation.ts'
 export { type AnthropicVertexOptions, anthropicVertex } from './anthropic-vertex.ts'
 
 /** Options of {@link anthropic}. */
-export interface AnthropicOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. If omitted, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface AnthropicOptions extends VendorOptions, VendorObjectOptions {
   /** Origin of the API, with an optional path prefix. A trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
   readonly baseURL?: string | undefined
   /** Value of the `anthropic-version` header if the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
-  /**
-   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
-   * gateway share them, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
 }
 
-const ANTHROPIC_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  version: true,
-  allowVendorObjects: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicOptions>
+const ANTHROPIC_OPTIONS = memberNames<Omit<AnthropicOptions, keyof VendorOptions>>()(
+  'baseURL version allowVendorObjects',
+)
 
 /** Options of {@link anthropicFoundry}. */
-export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several resources. Default `anthropic-foundry`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Claude in Foundry`. */
-  readonly displayName?: string | undefined
-  /** One or several API keys. If omitted, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface AnthropicFoundryOptions extends ResourceAddress, NamedVendorOptions {
   /** Name of the resource: `my-resource` of `https://my-resource.services.ai.azure.com`. */
   readonly resource?: string | undefined
   /** Address in place of `resource`, with or without `/anthropic/v1/messages`. */
@@ -79,61 +58,39 @@ export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelO
   readonly version?: string | undefined
 }
 
-const ANTHROPIC_FOUNDRY_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  resource: true,
-  endpoint: true,
-  version: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicFoundryOptions>
+const ANTHROPIC_FOUNDRY_OPTIONS = memberNames<Omit<AnthropicFoundryOptions, keyof VendorOptions>>()(
+  'id displayName resource endpoint version',
+)
 
 /** Options of {@link anthropicBedrock}. */
-export interface AnthropicBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several regions. Default `anthropic-bedrock`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Claude in Amazon Bedrock`. */
-  readonly displayName?: string | undefined
+export interface AnthropicBedrockOptions extends AwsLocation, NamedVendorOptions {
   /** API keys of Bedrock, or a provider of `signalbox/credentials`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** Region, such as `eu-central-1`. */
-  readonly region?: string | undefined
-  /** Address in place of `region`, such as that of a private endpoint. */
-  readonly endpoint?: string | undefined
   /** Service. Default `bedrock-runtime`. */
   readonly service?: 'bedrock-runtime' | 'bedrock-mantle' | undefined
   /** Value of the `anthropic-version` header if the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
 }
 
-const ANTHROPIC_BEDROCK_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  region: true,
-  endpoint: true,
-  service: true,
-  version: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AnthropicBedrockOptions>
+const ANTHROPIC_BEDROCK_OPTIONS = memberNames<Omit<AnthropicBedrockOptions, keyof VendorOptions>>()(
+  'id displayName region endpoint service version',
+)
 
 /**
  * Creates the vendor Anthropic. Its Messages API is passed through for Messages callers and translated for chat.
  * @throws TypeError if `baseURL` is not an http(s) URL.
  */
 export function anthropic(options: AnthropicOptions = {}): Vendor {
-  checkVendorOptions('anthropic', options, ANTHROPIC_OPTIONS)
-  const address = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
-  const vendor = messagesVendor(options, address, {
-    id: 'anthropic',
-    displayName: 'Anthropic',
+  const common = commonParts('anthropic', options, ANTHROPIC_OPTIONS, { id: 'anthropic', displayName: 'Anthropic' })
+  const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
+  const address = messagesAddress(prefix, options)
+  return {
+    ...messagesVendor(common, origin, address),
     configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
-  })
-  // Claude in the clouds has other batch APIs, or no batch API.
-  return { ...vendor, claims: ['claude-*'], batches: messageBatches(messagesAddress(address.prefix, options)) }
+    claims: ['claude-*'],
+    // Claude in the clouds has other batch APIs, or no batch API.
+    batches: messageBatches(address),
+  }
 }
 
 /**
@@ -142,15 +99,15 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
  * @throws TypeError unless exactly one of `resource` and `endpoint` is given and valid.
  */
 export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
-  checkVendorOptions('anthropicFoundry', options, ANTHROPIC_FOUNDRY_OPTIONS)
+  const usual = { id: 'anthropic-foundry', displayName: 'Claude in Foundry' }
+  const common = commonParts('anthropicFoundry', options, ANTHROPIC_FOUNDRY_OPTIONS, usual)
   const given = resourceAddress('anthropicFoundry', options, 'services.ai.azure.com')
   const { origin, prefix } = vendorAddress(given)
-  const address = { origin, prefix: prefix.replace(/(?:\/anthropic)?(?:\/v1(?:\/messages)?)?$/, '/anthropic') }
-  return messagesVendor(options, address, {
-    id: options.id ?? 'anthropic-foundry',
-    displayName: options.displayName ?? 'Claude in Foundry',
+  const base = prefix.replace(/(?:\/anthropic)?(?:\/v1(?:\/messages)?)?$/, '/anthropic')
+  return {
+    ...messagesVendor(common, origin, messagesAddress(base, options)),
     configuredBy: 'ANTHROPIC_FOUNDRY_API_KEY or anthropicFoundry({ apiKey })',
-  })
+  }
 }
 
 /**
@@ -159,21 +116,17 @@ export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
  * @throws TypeError unless exactly one of `region` and `endpoint` is given and valid.
  */
 export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
-  checkVendorOptions('anthropicBedrock', options, ANTHROPIC_BEDROCK_OPTIONS)
+  const usual = { id: 'anthropic-bedrock', displayName: 'Claude in Amazon Bedrock' }
+  const common = commonParts('anthropicBedrock', options, ANTHROPIC_BEDROCK_OPTIONS, usual)
   checkEnumerated(options.service, ['bedrock-runtime', 'bedrock-mantle'], 'anthropicBedrock', 'service')
   const { origin, prefix } = awsAddress('anthropicBedrock', options.service ?? 'bedrock-runtime', options)
-  const vendor = messagesVendor(
-    options,
-    { origin, prefix: `${prefix}/anthropic` },
-    {
-      id: options.id ?? 'anthropic-bedrock',
-      displayName: options.displayName ?? 'Claude in Amazon Bedrock',
-      configuredBy: 'AWS_BEARER_TOKEN_BEDROCK or anthropicBedrock({ apiKey })',
-    },
-    (apiKey) => ['authorization', `Bearer ${apiKey}`],
-  )
+  const vendor = messagesVendor(common, origin, {
+    ...messagesAddress(`${prefix}/anthropic`, options),
+    keyHeaders: (apiKey) => ['authorization', `Bearer ${apiKey}`],
+  })
   return {
     ...vendor,
+    configuredBy: 'AWS_BEARER_TOKEN_BEDROCK or anthropicBedrock({ apiKey })',
     catalogId: 'bedrock',
     catalogIds: (upstream) => (baseModelId(upstream).startsWith('anthropic.') ? listedModelIds(upstream) : []),
     errorFrom: (answer, nowMs) => awsFailure(answer, nowMs, vendor.apiKeys) ?? vendor.errorFrom(answer, nowMs),
@@ -182,23 +135,15 @@ export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
 
 /** Creates the vendor at an address. The names are for display. */
 function messagesVendor(
-  options: Omit<AnthropicOptions, 'baseURL'>,
-  { origin, prefix }: VendorAddress,
-  names: Pick<Vendor, 'id' | 'displayName' | 'configuredBy'>,
-  keyHeaders?: MessagesAddress['keyHeaders'],
-): Vendor {
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const address = { ...messagesAddress(prefix, options), keyHeaders }
+  common: ReturnType<typeof commonParts>,
+  origin: string,
+  address: MessagesAddress,
+): Omit<Vendor, 'configuredBy'> {
+  const { apiKeys } = common
   return {
-    ...names,
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    ...pool,
-    models: [],
     catalogId: 'anthropic',
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: {
       toWire: (call) => chatToWire(call, address),
       leavesOut: SURCHARGES_LEFT_OUT,

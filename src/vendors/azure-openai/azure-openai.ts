@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { unsupportedParameter } from '../shared/invalid-response.ts'
@@ -26,31 +26,22 @@ import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-r
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
 import {
-  checkVendorOptions,
+  commonParts,
   keyHeaders,
-  keyPool,
   type ResourceAddress,
   resourceAddress,
-  safetyIdentifiers,
+  type SafetyIdentifierOptions,
+  type VendorObjectOptions,
   vendorAddress,
 } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-} from '../vendor.ts'
+import type { NamedVendorOptions, Vendor, VendorOptions } from '../vendor.ts'
 
 /** Options of {@link azureOpenai}. */
-export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several resources or regions. Default `azure-openai`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Azure OpenAI`. */
-  readonly displayName?: string | undefined
-  /** One or several API keys. If omitted, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface AzureOpenAIOptions
+  extends ResourceAddress,
+    NamedVendorOptions,
+    VendorObjectOptions,
+    SafetyIdentifierOptions {
   /** Name of the resource: `my-resource` of `https://my-resource.openai.azure.com`. */
   readonly resource?: string | undefined
   /** Any address of the resource, in place of `resource`, as shown by the portal or an SDK. */
@@ -69,36 +60,14 @@ export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOption
    * `2025-03-01-preview` on. If false, such requests are translated into chat completions.
    */
   readonly responses?: boolean | undefined
-  /**
-   * Whether callers may name stored objects: files, vector stores, containers and prompts in Responses, files and `data_sources` in
-   * chats. Default false: all accounts share the resource, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
   /** Models that the vendor serves. `upstream` is the name of the deployment. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const AZURE_OPENAI_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  resource: true,
-  endpoint: true,
-  apiVersion: true,
-  deployments: true,
-  tokenLimitFields: true,
-  responses: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  models: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<AzureOpenAIOptions>
+const AZURE_OPENAI_OPTIONS = memberNames<Omit<AzureOpenAIOptions, keyof VendorOptions>>()(
+  'id displayName resource endpoint apiVersion deployments tokenLimitFields responses allowVendorObjects',
+  'safetyIdentifierKey models',
+)
 
 const apiKeyHeaders = keyHeaders('api-key')
 
@@ -141,12 +110,10 @@ const RULES_WITHOUT_SOURCES = {
  * @throws TypeError for an unknown option, an invalid version, and unless exactly one of `resource` and `endpoint` is given.
  */
 export function azureOpenai(options: AzureOpenAIOptions): Vendor {
-  checkVendorOptions('azureOpenai', options, AZURE_OPENAI_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const id = options.id ?? 'azure-openai'
+  const usual = { id: 'azure-openai', displayName: 'Azure OpenAI' }
+  const parts = commonParts('azureOpenai', options, AZURE_OPENAI_OPTIONS, usual)
   const { origin, prefix, apiVersion } = addressOf(options)
-  const errors = errorReader(ERROR_WORDS, apiKeys)
+  const errors = errorReader(ERROR_WORDS, parts.apiKeys)
   const deployments = new Map(Object.entries(options.deployments ?? {}))
   const modelOf = (deployment: string): string => deployments.get(deployment) ?? deployment
   const path = (operation: string): OperationPath => operationPath(`${prefix}/openai`, operation, apiVersion)
@@ -169,18 +136,11 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
   }
   return {
-    id,
+    ...parts,
     telemetryName: 'azure.ai.openai',
-    displayName: options.displayName ?? 'Azure OpenAI',
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('azureOpenai', options.safetyIdentifierKey),
-    ...pool,
     configuredBy: 'AZURE_OPENAI_API_KEY or azureOpenai({ apiKey })',
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'azure',
-    passUnknownModels: options.passUnknownModels ?? false,
     ...((options.responses ?? hasResponses(apiVersion))
       ? {
           chat: chatByResponses(chat, responses, (deployment, request) =>

@@ -1,17 +1,9 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
-import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type RerankOperation,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-} from '../vendor.ts'
+import { commonParts, vendorAddress } from '../shared/vendor-options.ts'
+import type { RerankOperation, Vendor, VendorOptions } from '../vendor.ts'
 
 const COHERE_ORIGIN = 'https://api.cohere.com'
 const API_PATH = '/v2'
@@ -20,19 +12,12 @@ const API_PATH = '/v2'
 const MAX_DOCUMENTS = 1000
 
 /** Options of {@link cohere}. */
-export interface CohereOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: ApiKeys
+export interface CohereOptions extends VendorOptions {
   /** Origin, with or without a path prefix and `/v2`; `https://api.cohere.com` by default. */
   readonly baseURL?: string | undefined
 }
 
-const COHERE_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<CohereOptions>
+const COHERE_OPTIONS = memberNames<Omit<CohereOptions, keyof VendorOptions>>()('baseURL')
 
 /** `contextTokens` limits the query with one document. */
 const COHERE_MODELS: readonly ModelDefinition[] = [
@@ -50,21 +35,16 @@ function rerankModel(version: string, contextTokens: number, displayName: string
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function cohere(options: CohereOptions = {}): Vendor {
-  checkVendorOptions('cohere', options, COHERE_OPTIONS)
-  const pool = keyPool(options.apiKey)
+  const common = commonParts('cohere', options, COHERE_OPTIONS, { id: 'cohere', displayName: 'Cohere' })
   const { origin, prefix } = vendorAddress(options.baseURL ?? COHERE_ORIGIN, API_PATH)
-  const errors = errorReader({}, pool.apiKeys)
+  const errors = errorReader({}, common.apiKeys)
   return {
-    id: 'cohere',
-    displayName: 'Cohere',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'COHERE_API_KEY or cohere({ apiKey })',
     models: COHERE_MODELS,
     hasBuiltInModels: true,
     claims: ['command-*', 'c4ai-*', 'embed-*', 'rerank-v*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     rerank: rerankOperation(`${prefix}${API_PATH}/rerank`),
     errorFrom: errors.fromAnswer,
   }

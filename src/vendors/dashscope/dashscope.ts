@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import {
@@ -28,27 +28,17 @@ import {
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { type ErrorReader, type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
-import {
-  bearerHeaders,
-  checkVendorOptions,
-  keyPool,
-  type VendorAddress,
-  vendorAddress,
-} from '../shared/vendor-options.ts'
-import {
-  type AnswerBody,
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type ImageOperation,
-  type MediaRules,
-  type RerankInput,
-  type RerankLimits,
-  type RerankOperation,
-  type UnlistedModelOptions,
-  type Vendor,
-  type VendorCall,
-  vendorConnection,
+import { bearerHeaders, commonParts, type VendorAddress, vendorAddress } from '../shared/vendor-options.ts'
+import type {
+  AnswerBody,
+  ImageOperation,
+  MediaRules,
+  RerankInput,
+  RerankLimits,
+  RerankOperation,
+  Vendor,
+  VendorCall,
+  VendorOptions,
 } from '../vendor.ts'
 import { DASHSCOPE_TRANSCRIPTION_MODELS, speechOperation, transcriptionOperation } from './audio.ts'
 import { videoOperation } from './video-operation.ts'
@@ -69,22 +59,14 @@ const REGION_ORIGINS = {
 export type DashScopeRegion = keyof typeof REGION_ORIGINS
 
 /** Options of {@link dashscope}. */
-export interface DashScopeOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: ApiKeys
+export interface DashScopeOptions extends VendorOptions {
   /** Region. Default `intl`. Ignored if `baseURL` is given. */
   readonly region?: DashScopeRegion | undefined
   /** Origin of a workspace host or proxy, with or without a path prefix and `/compatible-mode/v1` or `/api/v1`. */
   readonly baseURL?: string | undefined
 }
 
-const DASHSCOPE_OPTIONS = {
-  apiKey: true,
-  region: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<DashScopeOptions>
+const DASHSCOPE_OPTIONS = memberNames<Omit<DashScopeOptions, keyof VendorOptions>>()('region baseURL')
 
 /**
  * Creates the vendor DashScope (Alibaba Cloud Model Studio): chat, embeddings, reranking and transcription through its
@@ -92,20 +74,16 @@ const DASHSCOPE_OPTIONS = {
  * @throws TypeError if `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
-  checkVendorOptions('dashscope', options, DASHSCOPE_OPTIONS)
+  const common = commonParts('dashscope', options, DASHSCOPE_OPTIONS, { id: 'dashscope', displayName: 'DashScope' })
+  const { apiKeys } = common
   const region = options.region ?? 'intl'
   if (!Object.hasOwn(REGION_ORIGINS, region)) throw new TypeError(`unknown DashScope region: ${region}`)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
   const secrets = [...apiKeys, ...Object.values(options.headers ?? {}), ...Object.values(options.query ?? {})]
   const { origin, prefix } = addressOf(options.baseURL ?? REGION_ORIGINS[region])
   const errors = errorReader(DASHSCOPE_ERROR_WORDS, apiKeys)
   return {
-    id: 'dashscope',
-    displayName: 'DashScope',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'DASHSCOPE_API_KEY or dashscope({ apiKey })',
     models: DASHSCOPE_TRANSCRIPTION_MODELS,
     hasBuiltInModels: true,
@@ -120,7 +98,6 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       'paraformer-*',
       'fun-asr*',
     ],
-    passUnknownModels: options.passUnknownModels ?? false,
     chat: openaiChat({
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
       rulesFor: dashscopeRules,

@@ -1,22 +1,18 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../shared/google.ts'
-import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type ImageOperation,
-  type NativeBatches,
-  type NativeCall,
-  type NativeReport,
-  type NativeResult,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-  type WireAnswer,
+import { commonParts, vendorAddress } from '../shared/vendor-options.ts'
+import type {
+  ImageOperation,
+  NativeBatches,
+  NativeCall,
+  NativeReport,
+  NativeResult,
+  Vendor,
+  VendorOptions,
+  WireAnswer,
 } from '../vendor.ts'
 import { errorFrom, type GeminiApi } from './api-request.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
@@ -28,9 +24,7 @@ import { transcriptions } from './transcriptions.ts'
 export { type VertexOptions, vertex } from './vertex.ts'
 
 /** Options of {@link gemini}. */
-export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys, used in turn. If omitted or empty, the vendor is not configured. */
-  readonly apiKey?: ApiKeys
+export interface GeminiOptions extends VendorOptions {
   /** Origin of the API, with an optional path prefix. Default `https://generativelanguage.googleapis.com`. */
   readonly baseURL?: string | undefined
   /** API version in paths. Default `v1beta`, which has every model. */
@@ -42,14 +36,7 @@ export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly images?: 'interactions' | 'generateContent' | undefined
 }
 
-const GEMINI_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  apiVersion: true,
-  images: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<GeminiOptions>
+const GEMINI_OPTIONS = memberNames<Omit<GeminiOptions, keyof VendorOptions>>()('baseURL apiVersion images')
 
 /**
  * Creates the vendor Google Gemini with its native API: chat and transcription through `generateContent`, embeddings through
@@ -57,7 +44,8 @@ const GEMINI_OPTIONS = {
  * @throws TypeError if `baseURL`, `apiVersion` or `images` is invalid.
  */
 export function gemini(options: GeminiOptions = {}): Vendor {
-  checkVendorOptions('gemini', options, GEMINI_OPTIONS)
+  const common = commonParts('gemini', options, GEMINI_OPTIONS, { id: 'gemini', displayName: 'Google Gemini' })
+  const { apiKeys } = common
   const apiVersion = options.apiVersion ?? 'v1beta'
   if (!/^v\d\w*$/.test(apiVersion)) throw new TypeError(`apiVersion is not a version such as v1beta: ${apiVersion}`)
   const imagesBy = options.images ?? 'interactions'
@@ -67,19 +55,12 @@ export function gemini(options: GeminiOptions = {}): Vendor {
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://generativelanguage.googleapis.com', versionPath)
   const basePath = `${prefix}${versionPath}`
   const api: GeminiApi = { basePath, hasCallIds: true, wrapsCounts: true }
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
   return {
-    id: 'gemini',
+    ...common,
     telemetryName: 'gcp.gemini',
-    displayName: 'Google Gemini',
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
-    models: [],
     claims: ['gemini-*', 'gemma-*', 'imagen-*', 'veo-*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     ...generateContent(api),
     embeddings: {
       maxInputs: MAX_EMBEDDING_INPUTS,

@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
@@ -15,19 +15,17 @@ import { unsupportedParameter } from '../shared/invalid-response.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { OPENAI_RULES } from '../shared/openai-chat-dialect.ts'
 import { errorReader } from '../shared/openai-error.ts'
-import { checkVendorOptions, keyHeaders, keyPool } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  type ChatOperation,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type EmbeddingsOperation,
-  type UnlistedModelOptions,
-  type Vendor,
-  type VendorCall,
-  vendorConnection,
-  type WireAnswer,
-  type WireRequest,
+import { commonParts, keyHeaders } from '../shared/vendor-options.ts'
+import type {
+  ApiKeys,
+  ChatOperation,
+  EmbeddingsOperation,
+  NamedVendorOptions,
+  Vendor,
+  VendorCall,
+  VendorOptions,
+  WireAnswer,
+  WireRequest,
 } from '../vendor.ts'
 import { apiRequestHead, errorFrom, type GeminiApi, modelId } from './api-request.ts'
 import { droppedFields, isVector, textsOf, unitVector } from './embeddings.ts'
@@ -36,11 +34,7 @@ import { transcriptions } from './transcriptions.ts'
 import { usageFrom } from './usage-from.ts'
 
 /** Options of {@link vertex}. */
-export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, for several projects or locations. Default `vertex`. */
-  readonly id?: string | undefined
-  /** Display name. Default `Vertex AI`. */
-  readonly displayName?: string | undefined
+export interface VertexOptions extends GoogleCloudOptions, NamedVendorOptions {
   /**
    * A provider of tokens, such as `googleDefaultCredentials()` of `signalbox/credentials`, or API keys of Google Cloud. A key
    * without `project` and `location` uses express mode. If omitted, the vendor is not configured.
@@ -57,19 +51,9 @@ export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions,
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const VERTEX_OPTIONS = {
-  id: true,
-  displayName: true,
-  apiKey: true,
-  apiVersion: true,
-  allowCloudStorage: true,
-  models: true,
-  project: true,
-  location: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<VertexOptions>
+const VERTEX_OPTIONS = memberNames<Omit<VertexOptions, keyof VendorOptions>>()(
+  'id displayName apiVersion allowCloudStorage models project location baseURL',
+)
 
 /**
  * Creates the vendor Vertex AI: chat, embeddings, images and transcription with Gemini in the cloud's variant of its API, and chat
@@ -77,13 +61,11 @@ const VERTEX_OPTIONS = {
  * @throws TypeError for an unknown option, and naming the option and variable if project, location or key is invalid.
  */
 export function vertex(options: VertexOptions): Vendor {
-  checkVendorOptions('vertex', options, VERTEX_OPTIONS)
+  const common = commonParts('vertex', options, VERTEX_OPTIONS, { id: 'vertex', displayName: 'Vertex AI' })
+  const { apiKeys } = common
   const version = options.apiVersion ?? 'v1'
   if (!/^v\d\w*$/.test(version)) throw new TypeError(`vertex: apiVersion is not a version such as v1: ${version}`)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
-  const id = options.id ?? 'vertex'
-  const { origin, path, place } = googleCloudAddress('vertex', options, pool, version)
+  const { origin, path, place } = googleCloudAddress('vertex', options, common, version)
   const api: GeminiApi = { basePath: `${path}/publishers/google`, hasCallIds: false, wrapsCounts: false }
   const ofGoogle = generateContent(api)
   // A tuned model is an endpoint of the project, not a publisher's model.
@@ -93,19 +75,14 @@ export function vertex(options: VertexOptions): Vendor {
   const chatOf = (upstream: string): ChatOperation =>
     isTuned(upstream) ? tuned.chat : isOpen(upstream) ? open : ofGoogle.chat
   return {
-    id,
+    ...common,
     telemetryName: 'gcp.vertex_ai',
-    displayName: options.displayName ?? 'Vertex AI',
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy:
       'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or vertex({ project, location, apiKey: googleDefaultCredentials() })',
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'vertex',
     catalogIds: (upstream) => (upstream.startsWith('claude-') ? [] : [upstream]),
     claims: ['gemini-*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     ...ofGoogle,
     chat: chatByModel(chatOf, allowsStorage),
     tokenCount: {

@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkMembers, memberNames } from '../../core/known-members.ts'
 import { chatByResponses, translatedChat } from '../shared/chat-by-responses.ts'
 import { OPENAI_PRICE_MEMBERS } from '../shared/openai-abilities.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
@@ -24,16 +24,13 @@ import {
 } from '../shared/preset.ts'
 import { ownsEncryptedReasoning, reasoningTags } from '../shared/reasoning.ts'
 import { compatibleRerank } from '../shared/rerank.ts'
-import { checkVendorOptions, keyPool, safetyIdentifiers, vendorAddress } from '../shared/vendor-options.ts'
 import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type UnlistedModelOptions,
-  type Vendor,
-  type VendorFailure,
-  vendorConnection,
-} from '../vendor.ts'
+  commonParts,
+  type SafetyIdentifierOptions,
+  type VendorObjectOptions,
+  vendorAddress,
+} from '../shared/vendor-options.ts'
+import type { ApiKeys, NamedVendorOptions, Vendor, VendorFailure, VendorOptions } from '../vendor.ts'
 import {
   completionsRules,
   droppedFields,
@@ -44,7 +41,7 @@ import {
 } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
-export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
+export interface OpenAICompatibleOptions extends VendorOptions, VendorObjectOptions, SafetyIdentifierOptions {
   /** Id of the vendor: lower-case letters, digits and dashes. */
   readonly id: string
   /** Display name. Default: the id. */
@@ -69,42 +66,15 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   readonly responses?: boolean | undefined
   /** Whether the server may fetch addresses of a request. Default true: private addresses are rejected. */
   readonly fetchesUrls?: boolean | undefined
-  /**
-   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
-   * gateway share them, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
 }
 
-const OPENAI_COMPATIBLE_OPTIONS = {
-  id: true,
-  displayName: true,
-  baseURL: true,
-  apiKey: true,
-  models: true,
-  maxEmbeddingInputs: true,
-  replaysExtensions: true,
-  responses: true,
-  fetchesUrls: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<OpenAICompatibleOptions>
+const OPENAI_COMPATIBLE_OPTIONS = memberNames<Omit<OpenAICompatibleOptions, keyof VendorOptions>>()(
+  'id displayName baseURL models maxEmbeddingInputs replaysExtensions responses fetchesUrls allowVendorObjects',
+  'safetyIdentifierKey',
+)
 
 /** Options of {@link openaiCompatible} with a preset. Each replaces the value of the preset. */
-export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. Without one, a vendor that needs a key is not configured. */
-  readonly apiKey?: ApiKeys
-  /** Id of the vendor, for several accounts or servers of one preset. Defaults to the preset's id. */
-  readonly id?: string | undefined
-  /** Display name. Defaults to that of the preset. */
-  readonly displayName?: string | undefined
+export interface PresetOptions extends NamedVendorOptions, VendorObjectOptions, SafetyIdentifierOptions {
   /** Base URL with the version. Defaults to that of the preset. */
   readonly baseURL?: string | undefined
   /** Account at the vendor, if its base URL names one. */
@@ -117,33 +87,12 @@ export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly responses?: boolean | undefined
   /** Whether the server may fetch addresses of a request. Default true: private addresses are rejected. */
   readonly fetchesUrls?: boolean | undefined
-  /**
-   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
-   * gateway share them, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
 }
 
-const PRESET_OPTIONS = {
-  apiKey: true,
-  id: true,
-  displayName: true,
-  baseURL: true,
-  account: true,
-  models: true,
-  maxEmbeddingInputs: true,
-  responses: true,
-  fetchesUrls: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<PresetOptions>
+const PRESET_OPTIONS = memberNames<Omit<PresetOptions, keyof VendorOptions>>()(
+  'id displayName baseURL account models maxEmbeddingInputs responses fetchesUrls allowVendorObjects',
+  'safetyIdentifierKey',
+)
 
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
@@ -169,13 +118,13 @@ function isPreset(given: Preset | OpenAICompatibleOptions | undefined): given is
 }
 
 function plainVendor(options: OpenAICompatibleOptions): Vendor {
-  checkVendorOptions('openaiCompatible', options, OPENAI_COMPATIBLE_OPTIONS)
-  checkId(options.id)
+  const { id } = options ?? {}
+  const common = commonParts('openaiCompatible', options, OPENAI_COMPATIBLE_OPTIONS, { id, displayName: id })
+  checkId(id)
   checkInputs(options.maxEmbeddingInputs)
   if (!Array.isArray(options.models)) throw new TypeError('openaiCompatible: models must be a list')
-  const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
-  const errors = errorReader({}, pool.apiKeys)
+  const errors = errorReader({}, common.apiKeys)
   const replays = options.replaysExtensions === true
   const rules = activeRules(replays ? PASS_ALL : { ...PASS_ALL, messages: plainMessages })
   const { fromStream: streamFailure } = errors
@@ -194,19 +143,13 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     streamFailure,
   }
   return {
-    id: options.id,
-    displayName: options.displayName ?? options.id,
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('openaiCompatible', options.safetyIdentifierKey),
     priceMembers: OPENAI_PRICE_MEMBERS,
     // An empty key counts as one key: the server needs no credential, only its address.
-    ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
-    configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
-    passUnknownModels: options.passUnknownModels ?? false,
+    ...(common.apiKeys.length === 0 ? { apiKeys: [''] } : {}),
+    configuredBy: `openaiCompatible({ id: '${id}', apiKey })`,
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
-    models: options.models.map((model) => ({ ...model, vendor: options.id })),
     ...(options.responses === true
       ? {
           chat: chatByResponses(chat, responses),
@@ -236,11 +179,12 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
 
 function presetVendor(preset: Preset, options: PresetOptions): Vendor {
   checkPreset(preset)
-  checkPresetOptions(preset, options)
-  const id = options.id ?? preset.id
-  const pool = keyPool(options.apiKey)
+  const usual = { id: preset.id, displayName: preset.name }
+  const common = commonParts(`openaiCompatible(presets.${preset.id})`, options, PRESET_OPTIONS, usual)
+  checkId(common.id)
+  checkInputs(options.maxEmbeddingInputs)
   const { origin, prefix } = vendorAddress(options.baseURL ?? presetAddress(preset, options.account))
-  const errors = errorReader(preset.errors ?? {}, pool.apiKeys)
+  const errors = errorReader(preset.errors ?? {}, common.apiKeys)
   const { embeddings = {}, serves } = preset
   const images = { path: `${prefix}/images/generations`, streamFailure: errors.fromStream }
   const responses: OpenAIResponsesDialect = {
@@ -255,18 +199,13 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
   const servesResponses = options.responses ?? serves.includes('responses')
   const hasResponsesOnly = servesResponses && !serves.includes('chat')
   return {
-    id,
-    displayName: options.displayName ?? preset.name,
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('openaiCompatible', options.safetyIdentifierKey),
     priceMembers: OPENAI_PRICE_MEMBERS,
-    ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
+    ...(common.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : {}),
     ...(preset.needsKey ? {} : { hasLongSilences: true }),
     configuredBy: [...preset.keyVariables, `openaiCompatible(presets.${preset.id}, { apiKey })`].join(' or '),
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: preset.id,
     // A server without keys serves what its operator has loaded. A vendor with named models serves only those and the catalog's.
     claims: options.models === undefined ? preset.claims : undefined,
@@ -339,12 +278,6 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
       : {}),
     errorFrom: errors.fromAnswer,
   }
-}
-
-function checkPresetOptions(preset: Preset, options: PresetOptions): void {
-  checkVendorOptions(`openaiCompatible(presets.${preset.id})`, options, PRESET_OPTIONS)
-  if (options.id !== undefined) checkId(options.id)
-  checkInputs(options.maxEmbeddingInputs)
 }
 
 function checkInputs(maxEmbeddingInputs = 1): void {
@@ -427,30 +360,16 @@ const KINDS: readonly unknown[] = [
   'invalid_response',
 ] satisfies VendorFailure['kind'][]
 const CONCERNS: readonly unknown[] = ['key', 'model']
-const EMBEDDINGS_MEMBERS = {
-  maxInputs: true,
-  takesTokens: true,
-  givesBase64: true,
-  path: true,
-  fields: true,
-  givesSignedBytes: true,
-} satisfies MemberNames<NonNullable<Preset['embeddings']>>
-const MODERATIONS_MEMBERS = { takesParts: true } satisfies MemberNames<NonNullable<Preset['moderations']>>
-const COMPLETIONS_MEMBERS = {
-  path: true,
-  models: true,
-  maxTokens: true,
-  takesLists: true,
-  answersAsChat: true,
-  fields: true,
-} satisfies MemberNames<NonNullable<Preset['completions']>>
-const RERANK_MEMBERS = {
-  maxDocuments: true,
-  maxTokens: true,
-  maxTextTokens: true,
-  maxPictures: true,
-  isPointwise: true,
-} satisfies MemberNames<NonNullable<Preset['rerank']>>
+const EMBEDDINGS_MEMBERS = memberNames<NonNullable<Preset['embeddings']>>()(
+  'maxInputs takesTokens givesBase64 path fields givesSignedBytes',
+)
+const MODERATIONS_MEMBERS = memberNames<NonNullable<Preset['moderations']>>()('takesParts')
+const COMPLETIONS_MEMBERS = memberNames<NonNullable<Preset['completions']>>()(
+  'path models maxTokens takesLists answersAsChat fields',
+)
+const RERANK_MEMBERS = memberNames<NonNullable<Preset['rerank']>>()(
+  'maxDocuments maxTokens maxTextTokens maxPictures isPointwise',
+)
 
 /**
  * Checks a preset when a vendor is created, so that a mistake fails then and not at the first request.

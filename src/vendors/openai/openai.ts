@@ -1,6 +1,6 @@
 import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import {
@@ -28,15 +28,13 @@ import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, TEXT_ABILITIES, WHISPER_ABILITIES } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
-import { checkVendorOptions, keyPool, safetyIdentifiers, vendorAddress } from '../shared/vendor-options.ts'
 import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-} from '../vendor.ts'
+  commonParts,
+  type SafetyIdentifierOptions,
+  type VendorObjectOptions,
+  vendorAddress,
+} from '../shared/vendor-options.ts'
+import type { Vendor, VendorOptions } from '../vendor.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
 const OMNI_CREATED = Date.UTC(2024, 8, 26) / 1000
@@ -173,9 +171,7 @@ function isMarked(part: object): boolean {
 const API_PATH = '/v1'
 
 /** Options of {@link openai}. */
-export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: ApiKeys
+export interface OpenAIOptions extends VendorOptions, VendorObjectOptions, SafetyIdentifierOptions {
   /** Origin, with or without a path prefix and `/v1`. Default `https://api.openai.com`. */
   readonly baseURL?: string | undefined
   /** Field for the token limit of a model, by the vendor's id. Takes precedence over the built-in table. */
@@ -187,29 +183,11 @@ export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
    * translated into chat completions and no chat is translated into Responses.
    */
   readonly responses?: boolean | undefined
-  /**
-   * Whether callers may name stored objects: files, vector stores, containers and prompts in Responses, files in chats. Default
-   * false: all accounts of the gateway share the operator's, so each caller could read what another one stored.
-   */
-  readonly allowVendorObjects?: boolean | undefined
-  /**
-   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
-   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
-   */
-  readonly safetyIdentifierKey?: string | undefined
 }
 
-const OPENAI_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  tokenLimitFields: true,
-  defaultTokenLimitField: true,
-  responses: true,
-  allowVendorObjects: true,
-  safetyIdentifierKey: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<OpenAIOptions>
+const OPENAI_OPTIONS = memberNames<Omit<OpenAIOptions, keyof VendorOptions>>()(
+  'baseURL tokenLimitFields defaultTokenLimitField responses allowVendorObjects safetyIdentifierKey',
+)
 
 /** Prefixes of OpenAI's ids. */
 const CLAIMS = ['gpt-*', 'chatgpt-*', 'ft:*', 'text-embedding-*', 'text-moderation-*', 'omni-moderation-*', 'tts-*']
@@ -226,9 +204,8 @@ const BREAKPOINT_RULES = {
  * @throws TypeError if `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
-  checkVendorOptions('openai', options, OPENAI_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
+  const common = commonParts('openai', options, OPENAI_OPTIONS, { id: 'openai', displayName: 'OpenAI' })
+  const { apiKeys } = common
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.openai.com', API_PATH)
   const errors = errorReader({}, apiKeys)
   const fieldOf = (upstream: string): TokenLimitField =>
@@ -251,18 +228,12 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     streamFailure: errors.fromStream,
   }
   return {
-    id: 'openai',
-    displayName: 'OpenAI',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    allowsVendorObjects: options.allowVendorObjects,
-    endUserMembers: safetyIdentifiers('openai', options.safetyIdentifierKey),
-    ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: [...OPENAI_SPEECH_MODELS, ...OPENAI_TRANSCRIPTION_MODELS, ...OPENAI_MODERATION_MODELS],
     hasBuiltInModels: true,
     claims: CLAIMS,
-    passUnknownModels: options.passUnknownModels ?? false,
     ...(options.responses === false
       ? { chat }
       : { chat: chatByResponses(chat, responses, takesToolsByResponses), responses: openaiResponses(responses) }),

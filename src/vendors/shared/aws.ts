@@ -184,7 +184,9 @@ const REGION = /^[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}$/
 
 /** Where to reach an AWS service: in a region, or at the operator's address, such as a private endpoint. */
 export interface AwsLocation {
+  /** Region, such as `eu-central-1`. */
   readonly region?: string | undefined
+  /** Address in place of `region`, such as that of a private endpoint. */
   readonly endpoint?: string | undefined
 }
 

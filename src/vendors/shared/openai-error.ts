@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import { firstHeader, mediaType, retryAfterSeconds } from '../../wire/headers.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
@@ -26,14 +26,7 @@ export interface ErrorWords {
   readonly concernMessages?: readonly (readonly [pattern: RegExp, concern: Concern])[]
 }
 
-export const ERROR_WORDS_MEMBERS = {
-  messages: true,
-  codes: true,
-  statuses: true,
-  concerns: true,
-  billed: true,
-  concernMessages: true,
-} satisfies MemberNames<ErrorWords>
+export const ERROR_WORDS_MEMBERS = memberNames<ErrorWords>()('messages codes statuses concerns billed concernMessages')
 
 /** Reads failures of one vendor. */
 export interface ErrorReader {

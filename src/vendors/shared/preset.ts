@@ -1,6 +1,6 @@
 // See docs/decisions/0020-presets.md.
 
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { RerankLimits } from '../vendor.ts'
 import type { ErrorWords } from './openai-error.ts'
 
@@ -45,11 +45,7 @@ export interface PresetReasoning {
   readonly evenEmpty?: boolean
 }
 
-export const PRESET_REASONING_MEMBERS = {
-  back: true,
-  as: true,
-  evenEmpty: true,
-} satisfies MemberNames<PresetReasoning>
+export const PRESET_REASONING_MEMBERS = memberNames<PresetReasoning>()('back as evenEmpty')
 
 /** How to write the choice of a tool. */
 export interface PresetToolChoice {
@@ -61,11 +57,7 @@ export interface PresetToolChoice {
   readonly isIgnored?: boolean
 }
 
-export const PRESET_TOOL_CHOICE_MEMBERS = {
-  required: true,
-  cutsNamed: true,
-  isIgnored: true,
-} satisfies MemberNames<PresetToolChoice>
+export const PRESET_TOOL_CHOICE_MEMBERS = memberNames<PresetToolChoice>()('required cutsNamed isIgnored')
 
 /** Parts of a preset that can differ by model. */
 export interface PresetDialect {
@@ -88,17 +80,10 @@ export interface PresetDialect {
   readonly typedBranches?: boolean
 }
 
-export const PRESET_DIALECT_MEMBERS = {
-  fields: true,
-  reasoning: true,
-  toolChoice: true,
-  messageMembers: true,
-  toolIdLength: true,
-  takesDeveloperRole: true,
-  prefillMember: true,
-  answersTools: true,
-  typedBranches: true,
-} satisfies MemberNames<PresetDialect>
+export const PRESET_DIALECT_MEMBERS = memberNames<PresetDialect>()(
+  'fields reasoning toolChoice messageMembers toolIdLength takesDeveloperRole prefillMember answersTools',
+  'typedBranches',
+)
 
 /** Deviations of a server in Responses. Servers without Responses get chat completions instead. */
 export interface PresetResponses {
@@ -111,10 +96,7 @@ export interface PresetResponses {
   readonly fields?: Readonly<Record<string, PresetRule>>
 }
 
-export const PRESET_RESPONSES_MEMBERS = {
-  keepsAnswers: true,
-  fields: true,
-} satisfies MemberNames<PresetResponses>
+export const PRESET_RESPONSES_MEMBERS = memberNames<PresetResponses>()('keepsAnswers fields')
 
 /** A server of OpenAI's dialect as data: its address, its endpoints and its deviations. */
 export interface Preset extends PresetDialect {
@@ -181,32 +163,8 @@ export interface Preset extends PresetDialect {
   readonly rerank?: RerankLimits
 }
 
-export const PRESET_MEMBERS = {
-  id: true,
-  name: true,
-  baseURL: true,
-  keyVariables: true,
-  needsKey: true,
-  serves: true,
-  claims: true,
-  byModel: true,
-  takesImageUrls: true,
-  asksForUsage: true,
-  thinksInTags: true,
-  hasFractionalTimes: true,
-  errors: true,
-  responses: true,
-  embeddings: true,
-  moderations: true,
-  completions: true,
-  rerank: true,
-  fields: true,
-  reasoning: true,
-  toolChoice: true,
-  messageMembers: true,
-  toolIdLength: true,
-  takesDeveloperRole: true,
-  prefillMember: true,
-  answersTools: true,
-  typedBranches: true,
-} satisfies MemberNames<Preset>
+export const PRESET_MEMBERS = memberNames<Preset>()(
+  'id name baseURL keyVariables needsKey serves claims byModel takesImageUrls asksForUsage thinksInTags',
+  'hasFractionalTimes errors responses embeddings moderations completions rerank fields reasoning toolChoice',
+  'messageMembers toolIdLength takesDeveloperRole prefillMember answersTools typedBranches',
+)

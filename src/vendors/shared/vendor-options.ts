@@ -1,22 +1,73 @@
 import { createHmac } from 'node:crypto'
 import { checkModelRows } from '../../catalog/check-model-rows.ts'
+import type { ModelDefinition } from '../../catalog/model.ts'
 import type { CredentialProvider } from '../../core/credential.ts'
-import { checkGivenMembers, checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames, memberNames } from '../../core/known-members.ts'
 import type { EndUserMembers } from '../../endpoints/operation.ts'
-import type { ApiKeys, WeightedKey } from '../vendor.ts'
+import {
+  type ApiKeys,
+  type NamedVendorOptions,
+  type Vendor,
+  type VendorOptions,
+  vendorConnection,
+  type WeightedKey,
+} from '../vendor.ts'
 
-const WEIGHTED_KEY_MEMBERS = { key: true, weight: true } satisfies MemberNames<WeightedKey>
+const VENDOR_OPTIONS = memberNames<VendorOptions>()('apiKey passUnknownModels headers query tls proxy')
+const WEIGHTED_KEY_MEMBERS = memberNames<WeightedKey>()('key weight')
+
+/** Option of vendors with stored objects. */
+export interface VendorObjectOptions {
+  /**
+   * Whether callers may name files, containers and other stored objects of your account at the vendor. Default false: all accounts of
+   * the gateway share them, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
+}
+
+/** Option of vendors that accept a `safety_identifier`. */
+export interface SafetyIdentifierOptions {
+  /**
+   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
+   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
+   */
+  readonly safetyIdentifierKey?: string | undefined
+}
+
+/** Options that every factory reads in the same way. A factory accepts those that its own options have. */
+type CommonOptions = NamedVendorOptions &
+  VendorObjectOptions &
+  SafetyIdentifierOptions & { readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined }
 
 /**
- * Rejects members that the options of a factory, their models and their keys do not have.
- * @throws TypeError naming the path and the nearest known member.
+ * Checks the names in the options of a factory, and returns the parts of its vendor that all vendors have.
+ * @param names Options of the factory in addition to those of {@link VendorOptions}.
+ * @param usual Id and display name, if the options have none.
+ * @throws TypeError naming the path of an unknown member and the nearest known one, or a common option that is invalid.
  */
-export function checkVendorOptions(
+export function commonParts(
   factory: string,
-  options: { readonly apiKey?: unknown; readonly models?: unknown },
-  names: Readonly<Record<string, true>>,
-): void {
-  checkGivenMembers(options, names, factory)
+  options: CommonOptions,
+  names: MemberNames,
+  usual: Pick<Vendor, 'id' | 'displayName'>,
+) {
+  checkVendorOptions(factory, options, names)
+  const { id = usual.id, displayName = usual.displayName, models = [] } = options
+  if (!Array.isArray(models)) throw new TypeError(`${factory}: models must be a list`)
+  return {
+    id,
+    displayName,
+    ...vendorConnection(options),
+    ...keyPool(options.apiKey),
+    allowsVendorObjects: options.allowVendorObjects,
+    endUserMembers: safetyIdentifiers(factory, options.safetyIdentifierKey),
+    models: models.map((model) => ({ ...model, vendor: id })),
+    passUnknownModels: options.passUnknownModels ?? false,
+  }
+}
+
+function checkVendorOptions(factory: string, options: CommonOptions, names: MemberNames): void {
+  checkGivenMembers(options, { ...names, ...VENDOR_OPTIONS }, factory)
   checkModelRows(options.models, factory)
   if (!Array.isArray(options.apiKey)) return
   for (const [index, key] of options.apiKey.entries())
@@ -34,7 +85,7 @@ const MIN_SECRET_LENGTH = 16
  * `undefined` without a key.
  * @throws TypeError if the key has fewer than 16 characters.
  */
-export function safetyIdentifiers(factory: string, key: string | undefined): EndUserMembers | undefined {
+function safetyIdentifiers(factory: string, key: string | undefined): EndUserMembers | undefined {
   if (key === undefined) return undefined
   if (typeof key !== 'string' || key.length < MIN_SECRET_LENGTH)
     throw new TypeError(`${factory}: safetyIdentifierKey must be a string of at least ${MIN_SECRET_LENGTH} characters`)
@@ -126,7 +177,9 @@ export function keyPool(given: ApiKeys): KeyPool {
   if (twice !== undefined) throw new TypeError(`two credential providers have the slot ${JSON.stringify(twice)}`)
   return {
     apiKeys: slots.map(({ key }) => key),
-    ...(list.some((entry) => typeof entry === 'object') ? { keyWeights: slots.map(({ weight }) => weight) } : {}),
+    ...(slots.length > 0 && list.some((entry) => typeof entry === 'object')
+      ? { keyWeights: slots.map(({ weight }) => weight) }
+      : {}),
     ...(slots.some(({ provider }) => provider !== undefined)
       ? { credentialProviders: slots.map(({ provider }) => provider) }
       : {}),

@@ -1,19 +1,11 @@
-import type { MemberNames } from '../../core/known-members.ts'
+import { memberNames } from '../../core/known-members.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { FieldRules } from '../shared/openai-chat-dialect.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { type RerankFields, readRanking, rerankWire } from '../shared/rerank.ts'
-import { checkVendorOptions, keyPool, vendorAddress } from '../shared/vendor-options.ts'
-import {
-  type ApiKeys,
-  CONNECTION_OPTIONS,
-  type ConnectionOptions,
-  type RerankOperation,
-  type UnlistedModelOptions,
-  type Vendor,
-  vendorConnection,
-} from '../vendor.ts'
+import { commonParts, vendorAddress } from '../shared/vendor-options.ts'
+import type { RerankOperation, Vendor, VendorOptions } from '../vendor.ts'
 
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
@@ -23,9 +15,7 @@ const ATLAS_KEY_PREFIX = 'al-'
 const ATLAS_ORIGIN = 'https://ai.mongodb.com'
 
 /** Options of {@link voyage}. */
-export interface VoyageOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: ApiKeys
+export interface VoyageOptions extends VendorOptions {
   /** Origin, with or without a path prefix and `/v1`. Defaults to the host for the kind of key. */
   readonly baseURL?: string | undefined
 }
@@ -38,12 +28,7 @@ const MAX_CALL_TOKENS: Readonly<Record<string, number>> = {
   'voyage-3.5-lite': 1_000_000,
 }
 
-const VOYAGE_OPTIONS = {
-  apiKey: true,
-  baseURL: true,
-  passUnknownModels: true,
-  ...CONNECTION_OPTIONS,
-} satisfies MemberNames<VoyageOptions>
+const VOYAGE_OPTIONS = memberNames<Omit<VoyageOptions, keyof VendorOptions>>()('baseURL')
 
 /**
  * Voyage's embedding fields (Voyage, text embeddings reference). It rejects unknown arguments and the value `float`; without
@@ -82,21 +67,15 @@ const ERROR_WORDS: ErrorWords = {
  *   different hosts.
  */
 export function voyage(options: VoyageOptions = {}): Vendor {
-  checkVendorOptions('voyage', options, VOYAGE_OPTIONS)
-  const pool = keyPool(options.apiKey)
-  const { apiKeys } = pool
+  const common = commonParts('voyage', options, VOYAGE_OPTIONS, { id: 'voyage', displayName: 'Voyage AI' })
+  const { apiKeys } = common
   const { origin, prefix } = vendorAddress(options.baseURL ?? originOf(apiKeys), API_PATH)
   const errors = errorReader(ERROR_WORDS, apiKeys)
   return {
-    id: 'voyage',
-    displayName: 'Voyage AI',
+    ...common,
     origin,
-    ...vendorConnection(options),
-    ...pool,
     configuredBy: 'VOYAGE_API_KEY or voyage({ apiKey })',
-    models: [],
     claims: ['voyage-*', 'rerank-2*'],
-    passUnknownModels: options.passUnknownModels ?? false,
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 1000,
