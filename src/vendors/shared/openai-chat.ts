@@ -3,17 +3,17 @@ import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
-import { parseAnswerJson } from '../../endpoints/answer-json.ts'
+import type { ArgumentsMember } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatContentPart, ChatMessage, ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { asBuffer } from '../../wire/chunks.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
 import { firstHeader, mediaType } from '../../wire/headers.ts'
 import { OPEN_BRACE } from '../../wire/json-cursor.ts'
 import { ByteEdits, findKnownString, spliceText } from '../../wire/json-edits.ts'
-import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
-import type { BrokenChat, ChatOperation, VendorCall, VendorFailure, WireAnswer, WireRequest } from '../vendor.ts'
+import type { BrokenChat, ChatOperation, VendorCall, WireAnswer, WireRequest } from '../vendor.ts'
 import { CompletionCollector } from './completion-collector.ts'
 import { invalidResponse } from './invalid-response.ts'
 import {
@@ -40,6 +40,7 @@ import {
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
 import { usageAtTier, usedTier } from './purchase-price.ts'
 import { callState, heldState, joinedState, messageState, restoredState, withServerState } from './server-state.ts'
+import { EventDecoder } from './stream-parts.ts'
 import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 import { withoutModeration } from './translated-chat-fields.ts'
 import { bearerHeaders } from './vendor-options.ts'
@@ -271,10 +272,7 @@ interface ChoiceState {
 }
 
 /** Reads a streamed chat of the dialect and passes its content to a writer. */
-class OpenAIChatDecoder implements ChatStreamDecoder {
-  failure: VendorFailure | undefined
-  /** Bytes become text immediately. */
-  readonly holdsNoBytes = true
+class OpenAIChatDecoder extends EventDecoder implements ChatStreamDecoder {
   usage: Usage | undefined
   serviceTier: string | undefined
   readonly #dialect: OpenAIChatDialect
@@ -284,14 +282,13 @@ class OpenAIChatDecoder implements ChatStreamDecoder {
   readonly #cacheTime: CacheTime
   readonly #askedTier: unknown
   readonly #choices = new Map<number, ChoiceState>()
-  readonly #reader = sseReader((event) => this.#event(event))
   readonly #vendor: string
   #answerMark: string
   #hasStarted = false
   #isDone = false
-  #isEnding = false
 
   constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, dialect: OpenAIChatDialect) {
+    super()
     this.#dialect = dialect
     this.#repair = dialect.answerRepair?.chunks()
     this.#writer = writer
@@ -309,42 +306,15 @@ class OpenAIChatDecoder implements ChatStreamDecoder {
     return states.length >= this.#expectedChoices && states.every((state) => state.finish !== undefined)
   }
 
-  push(chunk: Uint8Array): void {
-    this.#read(() => this.#reader.push(chunk))
+  protected override get argumentsMember(): ArgumentsMember {
+    return 'arguments'
   }
 
-  end(): void {
-    this.#isEnding = true
-    this.#read(() => this.#reader.end())
-  }
-
-  #read(read: () => void): void {
-    if (this.failure !== undefined || this.#isDone) return
-    try {
-      read()
-    } catch (error) {
-      if (!(error instanceof OversizeEventError)) throw error
-      this.failure = invalidResponse('The vendor sent an event that is too large.')
-    }
-  }
-
-  #event({ event, data }: ServerSentEvent): void {
-    if (this.failure !== undefined || this.#isDone) return
-    if (data.trim() === '[DONE]') {
-      this.#done()
-      return
-    }
-    const chunk = parseAnswerJson(data, 'arguments')
-    if (!isJsonObject(chunk)) {
-      // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
-      if (this.#isEnding) return
-      this.failure = invalidResponse('The vendor sent an event that is not JSON.')
-      return
-    }
-    if (event === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
+  protected override readValue(chunk: Record<string, unknown>, { name }: EventLines): void {
+    if (name === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       // An empty report is ignored, and the usage is estimated.
       this.usage = usedOf(this.#usageIn(chunk)) ?? this.usage
-      this.failure = this.#dialect.streamFailure(chunk)
+      this.fail(this.#dialect.streamFailure(chunk))
       return
     }
     this.#repair?.(chunk)
@@ -417,9 +387,10 @@ class OpenAIChatDecoder implements ChatStreamDecoder {
     if (json !== '') this.#writer.toolCallArguments(index, json, choice)
   }
 
-  /** Handles the vendor's end mark. Choices without a reason get one from their content. */
-  #done(): void {
+  /** Choices without a reason get one from their content. */
+  protected override readEndMark(): void {
     this.#isDone = true
+    this.finish()
     for (const [index, state] of this.#choices) {
       if (state.finish === undefined) this.#finish(index, state, endReason(undefined, state.toolCalls.count > 0))
     }

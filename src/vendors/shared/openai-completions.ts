@@ -163,15 +163,13 @@ class CompletionStream extends PassThroughStream {
     return this.#ending()
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
-    if (event.isEndMark) {
-      this.finish()
-      this.replaceEvent(this.#ending())
-      return
-    }
-    const chunk = parseAnswerJson(event.text)
-    if (!isJsonObject(chunk)) this.failUnreadable(isRest)
-    else if (event.name?.trim() === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
+  protected override readEndMark(): void {
+    this.finish()
+    this.replaceEvent(this.#ending())
+  }
+
+  protected override readValue(chunk: Record<string, unknown>, { name }: EventLines): void {
+    if (name?.trim() === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       this.usage = usedOf(usageIn(chunk, this.#askedTier)) ?? this.usage
       this.fail(this.#dialect.streamFailure(chunk))
     } else this.#readChunk(chunk)

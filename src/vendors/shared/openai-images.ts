@@ -223,7 +223,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
     if (this.#completed > 0) this.isComplete = true
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
+  protected override readEvent(event: EventLines, isRest: boolean): void {
     if (event.isEndMark) {
       if (this.#completed > 0) this.isComplete = true
       return
@@ -231,7 +231,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
     const { data, name } = event
     const members = outlineMembers(data)
     if (members === undefined) {
-      this.failUnreadable(isRest)
+      this.failUnreadable(event, isRest)
       return
     }
     const written = memberValue(data, members, 'type')

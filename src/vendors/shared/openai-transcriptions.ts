@@ -166,15 +166,11 @@ class OpenAITranscriptionStream extends PassThroughStream {
     return this.isComplete
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
-    if (event.isEndMark) return
-    const data = parseVendorJson(event.text)
-    if (!isJsonObject(data)) {
-      this.failUnreadable(isRest)
-      return
-    }
-    const type = typeof data['type'] === 'string' ? data['type'] : (event.name ?? '')
-    if (event.name === 'error' || type === 'error' || isJsonObject(data['error'])) {
+  protected override readEndMark(): void {}
+
+  protected override readValue(data: Record<string, unknown>, { name }: EventLines): void {
+    const type = typeof data['type'] === 'string' ? data['type'] : (name ?? '')
+    if (name === 'error' || type === 'error' || isJsonObject(data['error'])) {
       this.fail(this.#streamFailure(data))
     } else if (type === 'transcript.text.delta') this.#count(data['delta'])
     else if (type === 'transcript.text.segment') this.#count(data['text'])

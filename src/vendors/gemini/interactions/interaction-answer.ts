@@ -259,7 +259,7 @@ export class InteractionStream extends PassThroughStream {
     return undefined
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
+  protected override readEvent(event: EventLines, isRest: boolean): void {
     if (event.isEndMark) {
       this.hasContent = true
       this.finish()
@@ -273,7 +273,7 @@ export class InteractionStream extends PassThroughStream {
     const { bytes, dataStart, dataEnd, name } = event
     const outline = event.hasOneLine ? jsonOutline(bytes, dataStart, dataEnd) : parseVendorJson(event.text)
     if (!isJsonObject(outline)) {
-      if (outline === undefined && isRest) this.failUnreadable(isRest)
+      if (outline === undefined && isRest) this.failUnreadable(event, isRest)
       else this.#failWith(outline)
       return
     }
