@@ -39,7 +39,7 @@ const DONE = Buffer.from(SSE_DONE)
  * dialect's finish reasons in every choice, usage only if requested, one `[DONE]`, no error events, and no `[DONE]` after an
  * incomplete answer.
  */
-export class OpenAIChatPassThrough extends PassThroughStream<ByteSpan> {
+export class OpenAIChatPassThrough extends PassThroughStream<KnownChunk> {
   usage: Usage | undefined
   serviceTier: string | undefined
   readonly #dialect: OpenAIChatDialect
@@ -97,7 +97,8 @@ export class OpenAIChatPassThrough extends PassThroughStream<ByteSpan> {
     return this.#choices.haveBegun
   }
 
-  protected override readKnown(known: KnownEvents<ByteSpan>, model: ByteSpan, start: number): boolean {
+  protected override readKnown(known: KnownEvents<KnownChunk>, { model, isCall }: KnownChunk, start: number): boolean {
+    if (isCall && this.#readsCalls) return false
     this.countContent(known.textBytes)
     this.edit(start + model.start, start + model.end, this.#publicModelJson)
     return true
@@ -116,11 +117,18 @@ export class OpenAIChatPassThrough extends PassThroughStream<ByteSpan> {
     } else this.#readChunk(chunk)
   }
 
+  /** Whether chunks that only continue tool calls must be parsed. */
+  get #readsCalls(): boolean {
+    return this.#repair !== undefined || this.#choices.readsCalls
+  }
+
   /** Learns a chunk that only continues one text, unless such chunks must be repaired. */
   #learnChunk(chunk: Record<string, unknown>, choices: readonly unknown[], model: ByteSpan): void {
     if (this.#repair !== undefined && !this.#repairsCallsOnly) return
-    const paths = textPathsOf(choices, this.#repair === undefined && !this.#choices.readsCalls)
-    if (paths !== undefined) this.learn(chunk, [...paths, ['obfuscation'], ['p']], model, model.end)
+    const paths = textPathsOf(choices)
+    const isCall = paths?.[0]?.includes('tool_calls') === true
+    if (paths === undefined || (isCall && this.#readsCalls)) return
+    this.learn(chunk, [...paths, ['obfuscation'], ['p']], { model, isCall }, model.end)
   }
 
   /** Returns the end mark, after a chunk that ends open choices, and usage that arrived early. */
@@ -373,11 +381,18 @@ function hasMembers(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length > 0
 }
 
+/** Facts about chunks that only continue a text. */
+interface KnownChunk {
+  /** Span of the model, counted from the start of the event. */
+  readonly model: ByteSpan
+  readonly isCall: boolean
+}
+
 /** Members of a delta whose text is generated. Servers that send reasoning under two names repeat it. */
 const TEXT_MEMBERS = ['content', 'refusal', 'reasoning_content', 'reasoning'] as const
 
 /** Returns the paths of the text that a chunk only continues, and of its copy, or `undefined` if it does more. */
-function textPathsOf(choices: readonly unknown[], withCalls: boolean): JsonPath[] | undefined {
+function textPathsOf(choices: readonly unknown[]): JsonPath[] | undefined {
   const [choice] = choices
   if (choices.length !== 1 || !isJsonObject(choice) || !isJsonObject(choice['delta'])) return undefined
   if ((choice['finish_reason'] ?? null) !== null) return undefined
@@ -386,8 +401,7 @@ function textPathsOf(choices: readonly unknown[], withCalls: boolean): JsonPath[
     (name) => name !== 'role' && (hasMembers(delta[name]) || isNonEmptyString(delta[name])),
   )
   const path = ['choices', 0, 'delta']
-  if (names[0] === 'tool_calls')
-    return withCalls && names.length === 1 ? argumentsPathsOf(delta['tool_calls'], path) : undefined
+  if (names[0] === 'tool_calls') return names.length === 1 ? argumentsPathsOf(delta['tool_calls'], path) : undefined
   const texts = TEXT_MEMBERS.filter((name) => names.includes(name))
   const isOneText =
     texts.length === 1 ||
