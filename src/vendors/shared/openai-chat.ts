@@ -19,9 +19,9 @@ import { invalidResponse } from './invalid-response.ts'
 import {
   annotationsIn,
   brokenCompletion,
+  chunkOfCompletion,
   chunkUsage,
   endReason,
-  openaiChatFromWire,
   openaiFinishReason,
   openaiUsage,
   passChatBody,
@@ -55,9 +55,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
     reasonsUnseen,
     toWire: (call) => chatToWire(call, dialect),
     fromWire: (answer, call) =>
-      isEventStream(answer)
-        ? collectedChat([answer.body], call, dialect).read
-        : openaiChatFromWire(answer, call, dialect),
+      isEventStream(answer) ? collectedChat([answer.body], call, dialect).read : wholeChat(answer, call, dialect),
     brokenAnswer: (answer, call) =>
       isEventStream(answer)
         ? collectedChat([answer.body], call, dialect).broken
@@ -240,6 +238,24 @@ function isEventStream({ headers }: Pick<WireAnswer, 'headers'>): boolean {
   return mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
 }
 
+/** Reads a whole answer. Returns `undefined` if it is not a chat completion. */
+function wholeChat(
+  { body }: WireAnswer,
+  call: VendorCall<ChatRequest>,
+  dialect: OpenAIChatDialect,
+): ReturnType<ChatOperation['fromWire']> {
+  const chunk = chunkOfCompletion(body, dialect)
+  if (chunk === undefined) return undefined
+  const collector = new CompletionCollector()
+  const decoder = new OpenAIChatDecoder(call, collector, { ...dialect, answerRepair: undefined })
+  decoder.readWhole(chunk)
+  const { usage } = decoder
+  const completion = collector.completion(call, usage)
+  if (completion === undefined) return undefined
+  const { created } = chunk
+  return { completion: typeof created === 'number' ? { ...completion, created } : completion, usage }
+}
+
 /** Reads a finished stream: the answer, or the reason why there is none. A stream without its end is not an answer. */
 function collectedChat(
   chunks: readonly Uint8Array[],
@@ -306,6 +322,12 @@ class OpenAIChatDecoder extends EventDecoder implements ChatStreamDecoder {
     return states.length >= this.#expectedChoices && states.every((state) => state.finish !== undefined)
   }
 
+  /** Reads a whole answer in one chunk. */
+  readWhole(chunk: Record<string, unknown>): void {
+    this.#readChunk(chunk)
+    this.readEndMark()
+  }
+
   protected override get argumentsMember(): ArgumentsMember {
     return 'arguments'
   }
@@ -315,8 +337,10 @@ class OpenAIChatDecoder extends EventDecoder implements ChatStreamDecoder {
       // An empty report is ignored, and the usage is estimated.
       this.usage = usedOf(this.#usageIn(chunk)) ?? this.usage
       this.fail(this.#dialect.streamFailure(chunk))
-      return
-    }
+    } else this.#readChunk(chunk)
+  }
+
+  #readChunk(chunk: Record<string, unknown>): void {
     this.#repair?.(chunk)
     this.usage = this.#usageIn(chunk) ?? this.usage
     this.serviceTier ??= usedTier(chunk['service_tier'], this.#askedTier)
