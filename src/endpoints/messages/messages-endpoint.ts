@@ -28,7 +28,6 @@ import {
 import { isWebUrl } from '../web-urls.ts'
 import { chatMessages } from './chat-request-from-messages.ts'
 import { messageFiles } from './message-files.ts'
-import { messageId, messageUsage } from './message-from-completion.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import {
   advisorsOf,
@@ -356,23 +355,10 @@ export const messagesTexts: EndpointTexts<MessagesRequest> = {
 }
 
 function saidInMessage(text: string, { model, nowMs, seed, isStream }: SaidFacts): AnswerObject | string {
-  const facts = { model, nowMs, showsThinking: false }
-  if (!isStream)
-    return {
-      id: messageId(seed, nowMs),
-      type: 'message',
-      role: 'assistant',
-      model,
-      content: [{ type: 'text', text }],
-      stop_reason: 'end_turn',
-      stop_sequence: null,
-      usage: messageUsage({}),
-    }
-  const writer = new MessagesStreamWriter(facts)
+  const writer = new MessagesStreamWriter({ model, nowMs, showsThinking: false, isWhole: !isStream })
   writer.start(seed)
   writer.text(text)
-  writer.done({})
-  return writer.take({})
+  return writer.done({})?.response ?? writer.take({})
 }
 
 function blockTexts(block: unknown, path: readonly (string | number)[], index: number): TextPart[] {
