@@ -1,5 +1,5 @@
 import { SAMPLINGS_WITH_TOOLS } from '../../catalog/prices/plausible-usage.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn } from '../../core/json.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import { chatCacheTime } from '../cache-marks.ts'
@@ -269,7 +269,7 @@ function saidInChat(text: string, { request, model, nowMs, seed, isStream }: Sai
 }
 
 function choicesOf({ choices }: AnswerObject): AnswerObject[] {
-  return Array.isArray(choices) ? choices.filter(isJsonObject) : []
+  return objectsIn(choices)
 }
 
 function choiceTexts({ message }: AnswerObject, at: number): TextPart[] {
@@ -387,7 +387,7 @@ class ChatTextReader implements TextStreamReader {
   more(event: AnswerObject, { path }: TextPart, text: string): AnswerObject {
     const { usage: _usage, ...shared } = withoutSources(event)
     const choice = choicesOf(event)[path[1] as number] ?? {}
-    const delta = isJsonObject(choice['delta']) ? choice['delta'] : {}
+    const delta = objectOf(choice['delta'])
     const [, , , member, position] = path as readonly [string, number, string, string, number?]
     const calls = delta[member]
     const call: unknown = member === 'tool_calls' && Array.isArray(calls) ? calls[position ?? 0] : undefined
@@ -470,7 +470,7 @@ interface DeltaPlace {
 /** Returns the entries of `reasoning_details` that the paths refer to. */
 function detailsOf(delta: AnswerObject): readonly AnswerObject[] {
   const { reasoning_details: details } = delta
-  return Array.isArray(details) ? details.map((detail: unknown) => (isJsonObject(detail) ? detail : {})) : []
+  return Array.isArray(details) ? details.map((detail: unknown) => objectOf(detail)) : []
 }
 
 /** Returns the texts of a delta, with ids of the whole answer. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { DetailedError } from '../../core/detailed-error.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet, objectOf } from '../../core/json.ts'
 import type {
   ChatContentPart,
   ChatMessage,
@@ -123,7 +123,7 @@ function responseFormat({ output_config: output }: MessagesRequest, report: Repo
     if (field !== 'effort' && field !== 'format' && isSet(output?.[field])) report(`output_config.${field}`)
   const format = output?.['format']
   if (!isSet(format)) return undefined
-  const { type, schema } = isJsonObject(format) ? format : {}
+  const { type, schema } = objectOf(format)
   if (type !== 'json_schema' || !isJsonObject(schema)) {
     throw invalidField('output_config.format', 'must be {"type":"json_schema","schema":…}')
   }
@@ -136,10 +136,6 @@ function userOf({ metadata }: MessagesRequest, report: Report): string | undefin
   for (const field of Object.keys(metadata ?? {})) if (field !== 'user_id') report(`metadata.${field}`)
   const userId = metadata?.['user_id']
   return typeof userId === 'string' && userId !== '' ? endUser(userId) : undefined
-}
-
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
 }
 
 /** Shortens a name for a header, because callers choose some names. */
@@ -466,7 +462,7 @@ function textPart(text: unknown): { type: 'text'; text: string }[] {
 }
 
 function imagePart(source: unknown, path: string): ChatContentPart {
-  const { type, url, media_type: mediaType, data } = isJsonObject(source) ? source : {}
+  const { type, url, media_type: mediaType, data } = objectOf(source)
   if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } }
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string')
     return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }
@@ -474,7 +470,7 @@ function imagePart(source: unknown, path: string): ChatContentPart {
 }
 
 function documentParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
-  const { type, media_type: mediaType, data, content } = isJsonObject(block['source']) ? block['source'] : {}
+  const { type, media_type: mediaType, data, content } = objectOf(block['source'])
   if (isJsonObject(block['citations'])) report('messages.citations')
   if (type === 'text') return textPart(titled(block, data))
   if (type === 'content') {

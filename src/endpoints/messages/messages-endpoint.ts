@@ -1,6 +1,6 @@
 import { DetailedError } from '../../core/detailed-error.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import type { InlineBatches, InlineBatchState } from '../batches.ts'
@@ -300,17 +300,13 @@ const cachedMessages: CachedAnswers<MessagesRequest, MessagesOffer> = {
   isDeterministic: ({ temperature }) => temperature === 0,
   isExcluded: (request) =>
     hasOtherTier(request) ||
-    isGiven(request.thread) ||
-    isGiven(request['container']) ||
-    isGiven(request['mcp_servers']) ||
+    isSet(request.thread) ||
+    isSet(request['container']) ||
+    isSet(request['mcp_servers']) ||
     hasHostedTool(requestTools(request), TOOLS_OF_CALLERS) ||
     namesFile([request.messages, request.system]),
   refusals: ['"refusal"'],
   idPaths: [['id'], ['message', 'id']],
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
 }
 
 const kindByName = kindsByName({

@@ -1,4 +1,4 @@
-import { assertFittingTexts, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { assertFittingTexts, isJsonObject, isSet, parseVendorJson } from '../../core/json.ts'
 import type {
   ChatContentPart,
   ChatMessage,
@@ -201,10 +201,6 @@ function callerField(field: string, paths: readonly string[]): string {
   const path = place === null ? undefined : paths[Number(place[1])]
   if (path !== undefined) return path + (place?.[2] ?? '')
   return field.replace(/^messages\b/, 'input').replace(/^response_format\b/, 'text.format')
-}
-
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
 }
 
 /** Shortens a name for a header, because callers choose some names. */

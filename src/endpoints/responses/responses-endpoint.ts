@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet, objectsIn } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import type { ChatMessage } from '../chat/chat-request.ts'
@@ -137,9 +137,9 @@ const cachedResponses: CachedAnswers<ResponsesRequest, ResponsesOffer> = {
   isExcluded: (request) =>
     request.store !== false ||
     request.background === true ||
-    isGiven(request.previous_response_id) ||
-    isGiven(request.conversation) ||
-    isGiven(request['prompt']) ||
+    isSet(request.previous_response_id) ||
+    isSet(request.conversation) ||
+    isSet(request['prompt']) ||
     hasOtherTier(request) ||
     hasHostedTool(request.tools, TOOLS_OF_CALLERS) ||
     pluginExtras(request).length > 0 ||
@@ -153,10 +153,6 @@ const cachedResponses: CachedAnswers<ResponsesRequest, ResponsesOffer> = {
 /** Whether an item is a reference or adds tools. */
 function refersToItems(input: ResponsesRequest['input']): boolean {
   return Array.isArray(input) && input.some((item) => item.type === 'item_reference' || item['tools'] !== undefined)
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
 }
 
 const kindOf = kindsByName({
@@ -263,7 +259,7 @@ function hiddenReasoning(item: AnswerObject): string {
 
 /** Returns the parts in which an item shows reasoning. */
 function shownReasoning({ summary, content }: AnswerObject): AnswerObject[] {
-  return [summary, content].flatMap((parts) => (Array.isArray(parts) ? parts.filter(isJsonObject) : []))
+  return [summary, content].flatMap((parts) => objectsIn(parts))
 }
 
 const CARRIED = 'encrypted_content'

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { GatewayError } from '../../core/errors.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { MAX_ANSWER_ITEMS } from '../answer-json.ts'
@@ -553,22 +553,19 @@ function callItem({ tool, callId, json }: CallDraft, id: string, status: string)
   const namespace = tool.namespace === undefined ? {} : { namespace: tool.namespace }
   const isOpen = status === 'in_progress'
   if (tool.kind === 'tool_search')
-    return { type: 'tool_search_call', ...head, execution: 'client', arguments: objectOf(json) }
+    return { type: 'tool_search_call', ...head, execution: 'client', arguments: objectOf(parseVendorJson(json)) }
   if (tool.kind === 'custom') {
-    const input = objectOf(json)[CUSTOM_INPUT]
-    return { type: 'custom_tool_call', ...head, name: tool.name, ...namespace, input: textOf(input, json) }
+    const input = objectOf(parseVendorJson(json))[CUSTOM_INPUT]
+    return {
+      type: 'custom_tool_call',
+      ...head,
+      name: tool.name,
+      ...namespace,
+      input: typeof input === 'string' ? input : json,
+    }
   }
   const text = json === '' && !isOpen ? '{}' : json
   return { type: 'function_call', ...head, name: tool.name, ...namespace, arguments: text }
-}
-
-function textOf(input: unknown, json: string): string {
-  return typeof input === 'string' ? input : json
-}
-
-function objectOf(json: string): Record<string, unknown> {
-  const value = parseVendorJson(json)
-  return isJsonObject(value) ? value : {}
 }
 
 /** Type of the event that keeps a stream open. */

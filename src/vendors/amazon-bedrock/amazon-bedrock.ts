@@ -1,6 +1,6 @@
 import type { CatalogModel, ModelDefinition } from '../../catalog/model.ts'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, isSet, parseVendorJson } from '../../core/json.ts'
 import { checkEnumerated, type MemberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
@@ -385,8 +385,4 @@ function textsOf(input: EmbeddingsRequest['input']): string[] {
 
 function isVector(value: unknown): value is number[] {
   return Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === 'number')
-}
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null
 }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/model.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { SpeechDecoder, SpeechTokens, TakeSamples } from '../../endpoints/speech/speech-endpoint.ts'
 import { unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
@@ -75,7 +75,7 @@ class DashScopeSpeechDecoder extends EventDecoder implements SpeechDecoder {
 
   protected override readEvent(event: EventLines, isRest: boolean): void {
     const body = parseVendorJson(event.text)
-    if (event.name === 'error') this.fail(this.#options.streamFailure(isJsonObject(body) ? body : {}))
+    if (event.name === 'error') this.fail(this.#options.streamFailure(objectOf(body)))
     else if (event.name === 'done' && !isJsonObject(body)) this.finish()
     else super.readEvent(event, isRest)
   }

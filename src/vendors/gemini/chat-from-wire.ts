@@ -1,5 +1,5 @@
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
@@ -174,7 +174,7 @@ class AnswerReader {
       },
       choice,
     )
-    this.#writer.toolCallArguments(index, exactJsonText(isJsonObject(args) ? args : {}), choice)
+    this.#writer.toolCallArguments(index, exactJsonText(objectOf(args)), choice)
   }
 
   /** Older models give calls no id. Other vendors that may read the history later allow 40 word characters. */
@@ -202,7 +202,7 @@ class AnswerReader {
 
 /** Returns the parts of a candidate, which may have `content: {}`, `parts: null`, or no content. */
 export function partsOf({ content }: Record<string, unknown>): Record<string, unknown>[] {
-  return isJsonObject(content) && Array.isArray(content['parts']) ? content['parts'].filter(isJsonObject) : []
+  return objectsIn(objectOf(content)['parts'])
 }
 
 /**

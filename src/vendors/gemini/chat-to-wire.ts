@@ -1,6 +1,6 @@
 import { WorkBudget } from '../../core/calls-in-flight.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import type { ChatRequest, ChatTool } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/invalid-response.ts'
@@ -207,10 +207,6 @@ function addResponseFormat(config: GenerationConfig, request: ChatRequest, conte
   if (!isJsonObject(schema)) return
   if (context.abilities.jsonSchema) config.responseJsonSchema = schema
   else config.responseSchema = schemaToWire(schema, 'response_format.json_schema.schema', context.budget)
-}
-
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
@@ -280,7 +280,7 @@ function predictionsFromWire({ body }: WireAnswer, call: VendorCall<EmbeddingsRe
   let inputTokens: number | undefined = 0
   for (const prediction of predictions) {
     const embeddings = isJsonObject(prediction) ? prediction['embeddings'] : undefined
-    const { values, statistics } = isJsonObject(embeddings) ? embeddings : {}
+    const { values, statistics } = objectOf(embeddings)
     if (!isVector(values)) return undefined
     vectors.push(unitVector(call, values))
     const tokens: unknown = isJsonObject(statistics) ? statistics['token_count'] : undefined

@@ -1,5 +1,5 @@
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn, textOf } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatAnnotation, FinishReason } from '../../endpoints/chat/chat-completion.ts'
@@ -168,7 +168,7 @@ class ResponsesChatDecoder extends EventDecoder<DeltaKind> implements ChatStream
     if (type === 'error' || (type === undefined && isJsonObject(error))) {
       this.#error = this.#dialect.streamFailure(isJsonObject(error) ? value : { error: value })
     } else if (type === 'response.failed') {
-      const failed = isJsonObject(response) ? response : {}
+      const failed = objectOf(response)
       this.#usage = responsesUsage(failed, this.#askedTier)
       this.fail(this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? error }))
     } else {
@@ -239,34 +239,34 @@ class ResponsesAnswerReader {
         this.#hasPartContent = false
         break
       case 'response.output_text.delta':
-        this.text(asText(delta), logprobsIn(event))
+        this.text(textOf(delta), logprobsIn(event))
         break
       case 'response.output_text.done':
-        if (!this.#hasPartContent) this.text(asText(event['text']), logprobsIn(event))
+        if (!this.#hasPartContent) this.text(textOf(event['text']), logprobsIn(event))
         break
       case 'response.refusal.delta':
-        this.#refusal(asText(delta))
+        this.#refusal(textOf(delta))
         break
       case 'response.refusal.done':
-        if (!this.#hasPartContent) this.#refusal(asText(event['refusal']))
+        if (!this.#hasPartContent) this.#refusal(textOf(event['refusal']))
         break
       case 'response.reasoning_summary_part.added':
         this.#needsParagraph = true
         break
       case 'response.reasoning_summary_text.delta':
       case 'response.reasoning_text.delta':
-        this.reasoning(asText(delta))
+        this.reasoning(textOf(delta))
         break
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
-        this.#arguments(place, asText(delta))
+        this.#arguments(place, textOf(delta))
         break
       case 'response.output_item.done':
         if (isJsonObject(item)) this.readItem(place, item)
         break
       case 'response.completed':
       case 'response.incomplete':
-        this.#end(isJsonObject(response) ? response : {})
+        this.#end(objectOf(response))
     }
   }
 
@@ -303,7 +303,7 @@ class ResponsesAnswerReader {
   #start(response: unknown): void {
     if (this.#hasStarted) return
     this.#hasStarted = true
-    this.#writer.start(isJsonObject(response) ? asText(response['id']) : '')
+    this.#writer.start(isJsonObject(response) ? textOf(response['id']) : '')
   }
 
   #beginItem(): void {
@@ -323,21 +323,21 @@ class ResponsesAnswerReader {
   }
 
   #message(item: Json): void {
-    const parts = listOf(item['content'])
+    const parts = objectsIn(item['content'])
     if (!this.#hasItemContent) {
       for (const part of parts) {
-        if (part['type'] === 'refusal') this.#refusal(asText(part['refusal']))
-        else this.text(asText(part['text']), logprobsIn(part))
+        if (part['type'] === 'refusal') this.#refusal(textOf(part['refusal']))
+        else this.text(textOf(part['text']), logprobsIn(part))
       }
     }
     const annotations: ChatAnnotation[] = []
     let offset = this.#textBefore
     for (const part of parts) {
-      for (const one of listOf(part['annotations'])) {
+      for (const one of objectsIn(part['annotations'])) {
         const citation = citationOf(one, offset)
         if (citation !== undefined) annotations.push(citation)
       }
-      offset += asText(part['text']).length
+      offset += textOf(part['text']).length
     }
     if (annotations.length > 0) this.#writer.annotations?.(annotations)
   }
@@ -350,7 +350,7 @@ class ResponsesAnswerReader {
     const extra = this.#reasoning.length === 0 ? {} : { extra: carriedReasoning(this.#reasoning, this.#call) }
     this.#reasoning = []
     const custom = type === 'custom_tool_call' ? { isCustom: true } : {}
-    this.#writer.toolCall({ index, id: asText(id), name: asText(name), ...extra, ...custom })
+    this.#writer.toolCall({ index, id: textOf(id), name: textOf(name), ...extra, ...custom })
   }
 
   #arguments(place: unknown, json: string): void {
@@ -364,14 +364,14 @@ class ResponsesAnswerReader {
     this.#openCall(place, item)
     if (this.#calls.get(place)?.hasArguments !== false) return
     const { type, input, arguments: json } = item
-    this.#arguments(place, type === 'custom_tool_call' ? asText(input) : asText(json) || '{}')
+    this.#arguments(place, type === 'custom_tool_call' ? textOf(input) : textOf(json) || '{}')
   }
 
   #reasoningItem({ id, encrypted_content: content, summary, content: texts }: Json): void {
     if (!this.#hasItemReasoning) {
-      for (const part of [...listOf(summary), ...listOf(texts)]) {
+      for (const part of [...objectsIn(summary), ...objectsIn(texts)]) {
         this.#needsParagraph = true
-        this.reasoning(asText(part['text']))
+        this.reasoning(textOf(part['text']))
       }
     }
     if (typeof id === 'string' && typeof content === 'string' && content !== '')
@@ -380,7 +380,7 @@ class ResponsesAnswerReader {
 
   #end(response: Json): void {
     this.#start(response)
-    for (const [place, item] of listOf(response['output']).entries()) this.readItem(place, item)
+    for (const [place, item] of objectsIn(response['output']).entries()) this.readItem(place, item)
     this.usage = responsesUsage(response, (this.#call.request as { readonly service_tier?: unknown }).service_tier)
     if (this.#reasoning.length > 0 && this.#textLength > 0)
       this.#writer.extraContent(carriedReasoning(this.#reasoning, this.#call))
@@ -405,19 +405,11 @@ function citationOf(annotation: Json, offset: number): ChatAnnotation | undefine
       start_index: offset + (typeof start === 'number' ? start : 0),
       end_index: offset + (typeof end === 'number' ? end : 0),
       url,
-      title: asText(title),
+      title: textOf(title),
     },
   }
 }
 
 function logprobsIn({ logprobs }: Json): readonly unknown[] | undefined {
   return Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined
-}
-
-function listOf(value: unknown): Json[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : []
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

@@ -1,5 +1,5 @@
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, textOf } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
@@ -76,19 +76,19 @@ export class AnswerReader {
   read(event: MessagesEvent): void {
     switch (event['type']) {
       case 'message_start':
-        this.#startMessage(asObject(event['message']))
+        this.#startMessage(objectOf(event['message']))
         break
       case 'content_block_start':
-        this.#startBlock(event['index'], asObject(event['content_block']))
+        this.#startBlock(event['index'], objectOf(event['content_block']))
         break
       case 'content_block_delta':
-        this.#readDelta(this.#blocks.get(event['index']), asObject(event['delta']))
+        this.#readDelta(this.#blocks.get(event['index']), objectOf(event['delta']))
         break
       case 'content_block_stop':
         this.#closeBlock(event['index'])
         break
       case 'message_delta':
-        this.#readMessageDelta(asObject(event['delta']), event['usage'])
+        this.#readMessageDelta(objectOf(event['delta']), event['usage'])
         break
       case 'message_stop':
         this.#finish()
@@ -103,7 +103,7 @@ export class AnswerReader {
 
   #startMessage({ id, usage }: MessagesEvent): void {
     this.#counts = latestUsage(this.#counts, readMessagesUsage(usage))
-    this.#open(asText(id))
+    this.#open(textOf(id))
   }
 
   #open(id: string): void {
@@ -127,7 +127,7 @@ export class AnswerReader {
     }
     if (type === 'thinking') {
       if (typeof thinking === 'string' && thinking !== '') this.#writer.reasoning(thinking)
-      return { kind: 'thinking', thinking: asText(thinking), signature: asText(signature) }
+      return { kind: 'thinking', thinking: textOf(thinking), signature: textOf(signature) }
     }
     if (type === 'redacted_thinking' && typeof data === 'string') {
       this.#writer.thinkingBlock({ type: 'redacted_thinking', data })
@@ -136,24 +136,24 @@ export class AnswerReader {
     if (type !== 'tool_use' || typeof name !== 'string') return { kind: 'other' }
     if (name === this.#answerTool) return { kind: 'answer', startInput: input, hasJson: false }
     const toolIndex = this.#toolCount++
-    this.#writer.toolCall({ index: toolIndex, id: asText(id), name })
+    this.#writer.toolCall({ index: toolIndex, id: textOf(id), name })
     return { kind: 'tool', toolIndex, startInput: input, hasJson: false }
   }
 
   #readDelta(block: OpenBlock | undefined, delta: MessagesEvent): void {
     const { type } = delta
     if (type === 'text_delta') {
-      this.readText(asText(delta['text']))
+      this.readText(textOf(delta['text']))
       return
     }
     this.#open('')
-    if (type === 'input_json_delta') this.#addInputJson(block, asText(delta['partial_json']))
+    if (type === 'input_json_delta') this.#addInputJson(block, textOf(delta['partial_json']))
     if (type === 'thinking_delta') {
-      const thinking = asText(delta['thinking'])
+      const thinking = textOf(delta['thinking'])
       if (thinking !== '') this.#writer.reasoning(thinking)
       if (block?.kind === 'thinking') block.thinking += thinking
     }
-    if (type === 'signature_delta' && block?.kind === 'thinking') block.signature += asText(delta['signature'])
+    if (type === 'signature_delta' && block?.kind === 'thinking') block.signature += textOf(delta['signature'])
   }
 
   #addInputJson(block: OpenBlock | undefined, json: string): void {
@@ -196,14 +196,6 @@ export class AnswerReader {
 // The start contains an empty object, and a tool without arguments sends no deltas.
 function inputJson(startInput: unknown): string {
   return isJsonObject(startInput) ? exactJsonText(startInput) : '{}'
-}
-
-function asObject(value: unknown): MessagesEvent {
-  return isJsonObject(value) ? value : {}
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }
 
 const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
@@ -263,7 +255,7 @@ interface Iteration {
 
 /** Reads a `usage` object. Absent, null and non-numeric counts stay undefined; zero is kept. */
 export function readMessagesUsage(value: unknown): MessagesUsage {
-  const usage = isJsonObject(value) ? value : {}
+  const usage = objectOf(value)
   const tools = usage['server_tool_use']
   return {
     ...readCounts(usage),
@@ -275,8 +267,8 @@ export function readMessagesUsage(value: unknown): MessagesUsage {
 }
 
 function readCounts(usage: Readonly<Record<string, unknown>>): MessagesCounts {
-  const details = isJsonObject(usage['output_tokens_details']) ? usage['output_tokens_details'] : {}
-  const written = isJsonObject(usage['cache_creation']) ? usage['cache_creation'] : {}
+  const details = objectOf(usage['output_tokens_details'])
+  const written = objectOf(usage['cache_creation'])
   return {
     inputTokens: count(usage['input_tokens']),
     cacheWriteTokens: count(usage['cache_creation_input_tokens']),

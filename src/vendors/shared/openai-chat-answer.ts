@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
@@ -77,7 +77,7 @@ function billedWireUsage(
     wire['completion_tokens'] === reported?.outputTokens &&
     wire['prompt_tokens'] === reported?.inputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, counts)) return undefined
-  return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(counts) }
+  return { ...objectOf(wire), ...chatUsage(counts) }
 }
 
 function isRegular(choice: WireChoice): boolean {

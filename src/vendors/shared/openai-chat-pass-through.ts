@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import type { ArgumentsMember } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
@@ -480,7 +480,7 @@ function continuing({ index, json, piece }: LocatedPiece): Record<string, unknow
 }
 
 function functionOf(piece: Record<string, unknown>): Record<string, unknown> {
-  return isJsonObject(piece['function']) ? piece['function'] : {}
+  return objectOf(piece['function'])
 }
 
 function isNonEmptyString(value: unknown): boolean {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectsIn } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import type { ArgumentsMember } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
@@ -392,7 +392,7 @@ class OpenAIChatDecoder extends EventDecoder implements ChatStreamDecoder {
       state.server = joinedState(state.server, message)
       state.isServerWritten = false
     }
-    const pieces = Array.isArray(delta['tool_calls']) ? delta['tool_calls'].filter(isJsonObject) : []
+    const pieces = objectsIn(delta['tool_calls'])
     for (const piece of pieces) this.#toolCall(piece, index, state)
     const hasText = reasoning !== '' || isText(delta['content']) || isText(delta['refusal'])
     return hasText || pieces.length > 0 || message !== undefined

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { ownMembersOf, type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
@@ -139,7 +139,7 @@ export class OpenAIResponsesStream extends PassThroughStream<true> {
       this.#error = this.#dialect.streamFailure(isJsonObject(value['error']) ? value : { error: value })
       this.drop()
     } else if (type === 'response.failed') {
-      const failed = isJsonObject(response) ? response : {}
+      const failed = objectOf(response)
       this.usage = this.#usageOf(failed)
       this.fail(this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? value['error'] }))
     } else if (type === 'response.completed' || type === 'response.incomplete') {

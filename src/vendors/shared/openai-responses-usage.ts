@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
@@ -25,8 +25,8 @@ export function responsesUsage(
 ): Usage | undefined {
   const { usage: counts, tool_usage: tools } = response
   if (!isJsonObject(counts)) return undefined
-  const input = isJsonObject(counts['input_tokens_details']) ? counts['input_tokens_details'] : {}
-  const output = isJsonObject(counts['output_tokens_details']) ? counts['output_tokens_details'] : {}
+  const input = objectOf(counts['input_tokens_details'])
+  const output = objectOf(counts['output_tokens_details'])
   const usage: MutableUsage = {}
   if (typeof counts['input_tokens'] === 'number') usage.inputTokens = counts['input_tokens']
   if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
@@ -129,7 +129,7 @@ export function mendedUsage(
     wire['input_tokens'] === reported?.inputTokens &&
     wire['output_tokens'] === reported?.outputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, billed)) return shown === wire ? undefined : shown
-  return { ...(isJsonObject(shown) ? shown : {}), ...responseUsage(billed) }
+  return { ...objectOf(shown), ...responseUsage(billed) }
 }
 
 /** Returns the bytes of generated text in the items of an answer. */

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { TranscriptionAbilities } from '../../catalog/model-facts.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import {
   type Transcript,
@@ -125,7 +125,7 @@ function segmentsOf(value: unknown): readonly TranscriptSegment[] | undefined {
   if (!Array.isArray(value)) return undefined
   const segments: TranscriptSegment[] = []
   for (const entry of value) {
-    const { start, end, text } = isJsonObject(entry) ? entry : {}
+    const { start, end, text } = objectOf(entry)
     if (!Number.isFinite(start) || !Number.isFinite(end) || typeof text !== 'string') return undefined
     segments.push({ start: start as number, end: end as number, text })
   }

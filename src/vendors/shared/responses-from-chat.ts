@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../../catalog/model.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import type {
   ChatContentPart,
   ChatMessage,
@@ -263,10 +263,6 @@ function namedTool(choice: unknown): { type: string; name: unknown } | undefined
   return { type, name: choice[type]['name'] }
 }
 
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
-}
-
 /** Data that the translation needs in addition to the messages. */
 interface ItemContext {
   readonly call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'model'>
@@ -290,7 +286,7 @@ function itemsFromChat(messages: readonly ChatMessage[], context: ItemContext): 
   const callIds = new Map<string, ResponsesItem>()
   messages.forEach((message, index) => {
     const path = `messages[${index}]`
-    for (const member of LOST_MEMBERS) if (isGiven(message[member])) context.report(`messages.${member}`)
+    for (const member of LOST_MEMBERS) if (isSet(message[member])) context.report(`messages.${member}`)
     if (message.role === 'assistant') addAssistant(message, path, { ...context, items, callIds })
     else if (message.role === 'tool') items.push(toolOutput(message, path, callIds))
     else {
@@ -310,7 +306,7 @@ interface AssistantContext extends ItemContext {
 function addAssistant(message: ChatMessage, path: string, context: AssistantContext): void {
   const { items } = context
   for (const member of ['audio', 'function_call'])
-    if (isGiven(Reflect.get(message, member)))
+    if (isSet(Reflect.get(message, member)))
       throw unsupportedParameter(`${path}.${member}`, `${path}.${member}: this model accepts text and tool calls`)
   const calls = message.tool_calls ?? []
   // Reasoning before the first call of a turn also precedes its text.
@@ -324,7 +320,7 @@ function addAssistant(message: ChatMessage, path: string, context: AssistantCont
     items.push(item)
     context.callIds.set(call.id, item)
   }
-  if (isGiven(message.reasoning_content) && message.reasoning_content !== '' && !carried.some(Boolean))
+  if (isSet(message.reasoning_content) && message.reasoning_content !== '' && !carried.some(Boolean))
     context.report('messages.reasoning_content')
 }
 
@@ -411,8 +407,4 @@ function inputPart(part: ChatContentPart, path: string): Record<string, unknown>
 
 function unsupportedPart(path: string, taken: string): Error {
   return unsupportedParameter(path, `${path}: this model accepts ${taken} here`)
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
 }

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
+import { isJsonObject, nonEmptyText, parseVendorJson } from '../../../core/json.ts'
 import { type Usage, usedOf } from '../../../core/usage.ts'
 import {
   type InteractionBlock,
@@ -114,7 +114,7 @@ class GeneratedImageReader {
     if (isJsonObject(feedback) && blocksPrompt(feedback['blockReason'])) {
       this.#isBlocked = true
       this.#reason = String(feedback['blockReason'])
-      this.#explanation = textOf(feedback['blockReasonMessage'])
+      this.#explanation = nonEmptyText(feedback['blockReasonMessage'])
     }
     return []
   }
@@ -131,8 +131,8 @@ class GeneratedImageReader {
   #readCandidate(candidate: Record<string, unknown>): OutputBlock[] {
     this.failure = brokenCandidate(candidate)
     if (this.failure !== undefined) return []
-    this.#reason = textOf(candidate['finishReason']) ?? this.#reason
-    this.#explanation = textOf(candidate['finishMessage']) ?? this.#explanation
+    this.#reason = nonEmptyText(candidate['finishReason']) ?? this.#reason
+    this.#explanation = nonEmptyText(candidate['finishMessage']) ?? this.#explanation
     const blocks = partsOf(candidate).flatMap(blockOf)
     this.pictures += blocks.filter((block) => block.type === 'image').length
     return blocks
@@ -145,11 +145,7 @@ function blockOf({ text, inlineData, thought }: Record<string, unknown>): Output
   if (!isJsonObject(inlineData)) return []
   const { data, mimeType } = inlineData
   if (typeof data !== 'string' || data === '') return []
-  return [{ type: 'image', mime_type: textOf(mimeType) ?? 'image/png', data }]
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
+  return [{ type: 'image', mime_type: nonEmptyText(mimeType) ?? 'image/png', data }]
 }
 
 /** Members of an interaction that the gateway adds to answers of `generateContent`. */
