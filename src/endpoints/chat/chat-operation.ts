@@ -361,6 +361,31 @@ export interface ChatOperation {
   makesAnswerFormats?(model: CatalogModel): boolean
 }
 
+/**
+ * Creates chat that another operation handles, chosen for each call.
+ * @param common Parts that do not depend on the call.
+ */
+export function chatByCall(
+  of: (call: VendorCall<ChatRequest>) => ChatOperation,
+  common: Partial<ChatOperation>,
+): ChatOperation {
+  const reasonsUnseen = (call: VendorCall<ChatRequest>): boolean => of(call).reasonsUnseen?.(call) ?? false
+  return {
+    ...common,
+    toWire: (call) => of(call).toWire(call),
+    fromWire: (answer, call) => of(call).fromWire(answer, call),
+    brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
+    decoder: (call, writer) => of(call).decoder(call, writer),
+    reasonsUnseen,
+    passThrough: {
+      applies: (call) => of(call).passThrough?.applies(call) === true,
+      fromWire: (chunks, call) => of(call).passThrough?.fromWire(chunks, call),
+      stream: (call) => of(call).passThrough!.stream!(call),
+      reasonsUnseen,
+    },
+  }
+}
+
 /** A billed answer of a vendor that the gateway cannot pass on. */
 export interface BrokenChat {
   readonly failure: VendorFailure

@@ -3,6 +3,7 @@ import { isJsonObject, objectOf, objectsIn, textOf } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatAnnotation, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import { chatByCall } from '../../endpoints/chat/chat-operation.ts'
 import type { ChatRequest, EncryptedReasoning } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { asBuffer } from '../../wire/chunks.ts'
@@ -31,21 +32,11 @@ export function chatByResponses(
   isRefused?: (upstream: string, request: ChatRequest) => boolean,
 ): ChatOperation {
   const translated = translatedChat(dialect)
-  const at = ({ model, request }: Parameters<ChatOperation['toWire']>[0]): ChatOperation =>
-    model.protocol === RESPONSES_PROTOCOL || isRefused?.(model.upstream, request) === true ? translated : chat
-  const { passThrough } = chat
-  return {
-    ...chat,
-    protocols: [RESPONSES_PROTOCOL],
-    toWire: (call) => at(call).toWire(call),
-    fromWire: (answer, call) => at(call).fromWire(answer, call),
-    brokenAnswer: (answer, call) => at(call).brokenAnswer?.(answer, call),
-    decoder: (call, writer) => at(call).decoder(call, writer),
-    reasonsUnseen: (call) => at(call).reasonsUnseen?.(call) ?? false,
-    ...(passThrough === undefined
-      ? {}
-      : { passThrough: { ...passThrough, applies: (call) => at(call) === chat && passThrough.applies(call) } }),
-  }
+  return chatByCall(
+    ({ model, request }) =>
+      model.protocol === RESPONSES_PROTOCOL || isRefused?.(model.upstream, request) === true ? translated : chat,
+    { ...chat, protocols: [RESPONSES_PROTOCOL] },
+  )
 }
 
 /** Creates chat for a server with Responses but without chat completions. */
