@@ -100,6 +100,20 @@ export function objectsIn(value: unknown): Record<string, unknown>[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
+/** Returns the numbers in a JSON object, named by their paths: `details.cached_tokens`. Absent ones and other values are omitted. */
+export function numbersAt<Name extends string>(
+  value: unknown,
+  paths: Readonly<Record<Name, string>>,
+): Partial<Record<Name, number>> {
+  const numbers: Partial<Record<Name, number>> = {}
+  for (const name in paths) {
+    let found = value
+    for (const step of paths[name].split('.')) found = isJsonObject(found) ? found[step] : undefined
+    if (typeof found === 'number') numbers[name] = found
+  }
+  return numbers
+}
+
 /** Returns a string, or an empty one for any other value. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
