@@ -3,7 +3,7 @@ import type { CatalogModel } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
-import { OversizeEventError, SSE_DONE } from '../../wire/sse.ts'
+import { SSE_DONE } from '../../wire/sse.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -169,17 +169,18 @@ export class TranslatedStream implements StreamTransform {
     try {
       if (chunk === undefined) this.#decoder.end()
       else this.#decoder.push(chunk)
-    } catch (error) {
-      this.#failure = unreadable(error)
+    } catch {
+      this.#failure = UNREADABLE
     }
     const text = this.#writer.take(this.usage)
     return text === '' ? undefined : text
   }
 }
 
-function unreadable(error: unknown): VendorFailure {
-  const message = error instanceof OversizeEventError ? error.message : 'the vendor sent an event that cannot be read'
-  return { kind: 'invalid_response', status: 0, message }
+const UNREADABLE: VendorFailure = {
+  kind: 'invalid_response',
+  status: 0,
+  message: 'the vendor sent an event that cannot be read',
 }
 
 /**

@@ -1,4 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
+import { isSet } from '../../core/json.ts'
 import { joinChunks } from '../../wire/chunks.ts'
 import { renamedError } from '../field-errors.ts'
 import {
@@ -33,6 +34,22 @@ export interface ChatTranslation {
   readonly dropped: readonly string[]
   /** Returns the caller's name of a chat field that a vendor drops or rejects. */
   callerField(field: string): string
+}
+
+/** Returns a function that adds a dropped field of a caller. Callers choose some names, so unusual ones are not repeated in headers. */
+export function reportTo(dropped: Set<string>): (field: string) => void {
+  return (field) => void dropped.add(/^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)')
+}
+
+/** Returns a bound of the output that the model accepts. Calls `reportLowered` if that is less than the requested one. */
+export function acceptedBound(
+  requested: number | null | undefined,
+  limit: number | undefined,
+  reportLowered: () => void,
+): number | undefined {
+  if (!isSet(requested) || limit === undefined || requested <= limit) return requested ?? undefined
+  reportLowered()
+  return limit
 }
 
 /** Facts about a translated call that decide the form of its answer. */

@@ -14,6 +14,7 @@ import type {
   ReasoningEffort,
 } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
+import { acceptedBound, reportTo } from '../chat/translated-dialect.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { changesNothing } from '../neutral-values.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../schema.ts'
@@ -67,11 +68,13 @@ export function chatRequestFromMessages(
 ): TranslatedRequest {
   if (isSet(messages.thread)) throw threadUnsupported()
   const dropped = new Set<string>()
-  const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), { keepsCacheControl })
+  const report: Report = Object.assign(reportTo(dropped), { keepsCacheControl })
   for (const field of Object.keys(messages))
     if (!MAPPED_FIELDS.has(field) && !changesNothing(field, messages[field])) report(field)
   const { temperature, top_p: topP, stop_sequences: stop } = messages
-  const maxTokens = maxTokensOf(messages, maxOutputTokens, report)
+  if (messages.max_tokens === 0)
+    throw unsupportedField('max_tokens', 'this model has no cache to fill; ask for at least 1 token.')
+  const maxTokens = acceptedBound(messages.max_tokens, maxOutputTokens, () => report('max_tokens'))
   const effort = reasoningEffort(messages, report)
   const format = responseFormat(messages, report)
   const user = userOf(messages, report)
@@ -104,20 +107,6 @@ function threadUnsupported(): DetailedError {
   )
 }
 
-function maxTokensOf(
-  { max_tokens: asked }: MessagesRequest,
-  maxOutputTokens: number | undefined,
-  report: Report,
-): number | undefined {
-  if (asked === undefined) return undefined
-  if (asked === 0) {
-    throw unsupportedField('max_tokens', 'this model has no cache to fill; ask for at least 1 token.')
-  }
-  if (maxOutputTokens === undefined || asked <= maxOutputTokens) return asked
-  report('max_tokens')
-  return maxOutputTokens
-}
-
 function responseFormat({ output_config: output }: MessagesRequest, report: Report): ChatResponseFormat | undefined {
   for (const field of Object.keys(output ?? {}))
     if (field !== 'effort' && field !== 'format' && isSet(output?.[field])) report(`output_config.${field}`)
@@ -136,11 +125,6 @@ function userOf({ metadata }: MessagesRequest, report: Report): string | undefin
   for (const field of Object.keys(metadata ?? {})) if (field !== 'user_id') report(`metadata.${field}`)
   const userId = metadata?.['user_id']
   return typeof userId === 'string' && userId !== '' ? endUser(userId) : undefined
-}
-
-/** Shortens a name for a header, because callers choose some names. */
-function headerName(field: string): string {
-  return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
 }
 
 const EFFORTS: readonly ReasoningEffort[] = ['low', 'medium', 'high', 'xhigh', 'max']

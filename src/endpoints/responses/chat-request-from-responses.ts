@@ -9,7 +9,7 @@ import type {
   ThinkingBlock,
 } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
-import type { ChatTranslation } from '../chat/translated-dialect.ts'
+import { acceptedBound, type ChatTranslation, reportTo } from '../chat/translated-dialect.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { INLINE_MODERATION, refuseLostBlocking } from '../moderations/moderations-endpoint.ts'
 import { changesNothing } from '../neutral-values.ts'
@@ -86,7 +86,7 @@ export interface TranslationFacts extends EnvelopeOwner {
  */
 export function chatRequestFromResponses(responses: ResponsesRequest, facts: TranslationFacts): TranslatedRequest {
   const dropped = new Set<string>()
-  const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), {
+  const report: Report = Object.assign(reportTo(dropped), {
     keepsBreakpoints: facts.keepsBreakpoints === true,
     takesFileUrls: facts.takesFileUrls === true,
   })
@@ -97,7 +97,7 @@ export function chatRequestFromResponses(responses: ResponsesRequest, facts: Tra
   const { messages, paths } = chatMessagesFromItems(responses, { names, report, owner: facts })
   if (messages.length === 0) throw invalidField('input', 'must contain something to answer')
   const { effort, format } = settingsOf(responses)
-  const maxTokens = maxTokensOf(responses, facts.maxOutputTokens, report)
+  const maxTokens = acceptedBound(responses.max_output_tokens, facts.maxOutputTokens, () => report('max_output_tokens'))
   const responseFormat = chatFormat(format)
   const verbosity = responses.text?.verbosity
   const request: ChatRequest = {
@@ -153,17 +153,6 @@ function settingsOf(responses: ResponsesRequest): Settings {
   return { effort, format }
 }
 
-function maxTokensOf(
-  { max_output_tokens: asked }: ResponsesRequest,
-  maxOutputTokens: number | undefined,
-  report: Report,
-): number | undefined {
-  if (!isSet(asked)) return undefined
-  if (maxOutputTokens === undefined || asked <= maxOutputTokens) return asked
-  report('max_output_tokens')
-  return maxOutputTokens
-}
-
 /** Returns the format of the answer. It is flat in this dialect, but a nested object in chat. */
 function chatFormat(format: unknown): ChatResponseFormat | undefined {
   if (!isJsonObject(format) || format['type'] === 'text') return undefined
@@ -201,11 +190,6 @@ function callerField(field: string, paths: readonly string[]): string {
   const path = place === null ? undefined : paths[Number(place[1])]
   if (path !== undefined) return path + (place?.[2] ?? '')
   return field.replace(/^messages\b/, 'input').replace(/^response_format\b/, 'text.format')
-}
-
-/** Shortens a name for a header, because callers choose some names. */
-function headerName(field: string): string {
-  return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
 }
 
 /** The messages of a chat, and the path in the request where each begins: `input[3]`. */

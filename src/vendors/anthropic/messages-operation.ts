@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import { isServerTool, messagesCacheTime } from '../../endpoints/messages/messages-estimate.ts'
@@ -14,6 +14,7 @@ import {
   requestTools,
   toolPaths,
 } from '../../endpoints/messages/messages-request.ts'
+import { passTokenCount } from '../../endpoints/operation.ts'
 import { asBuffer, joinChunks } from '../../wire/chunks.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import type { KnownEvents } from '../../wire/event-template.ts'
@@ -499,10 +500,4 @@ function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesReq
     outputBytes,
     answerIds: conversation && threadIds(message),
   }
-}
-
-/** Passes a token count through. Returns `undefined` if there is none. */
-function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
-  const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
-  return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined
 }

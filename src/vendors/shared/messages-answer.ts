@@ -257,7 +257,8 @@ interface Iteration {
 
 /** Reads a `usage` object. Implausible numbers are kept, because settlement checks them; all other values are skipped. */
 export function readMessagesUsage(value: unknown): MessagesUsage {
-  const { server_tool_use: tools, service_tier: tier, iterations } = objectOf(value)
+  const { service_tier: tier, iterations, ...others } = objectOf(value)
+  const tools = others['server_tool_use']
   const usage: MessagesUsage = {
     ...numbersAt(value, COUNTS),
     ...numbersAt(tools, { webSearches: 'web_search_requests' }),

@@ -14,51 +14,26 @@ import type { VendorCall } from '../vendor.ts'
 import { invalidParameter, unsupportedParameter } from './invalid-response.ts'
 import { forcesCall } from './openai-chat-dialect.ts'
 import { readReasoning } from './reasoning.ts'
-import { fieldCheck, reportLostMarks, type TranslationTable } from './translated-chat-fields.ts'
+import { fieldCheck, reportLostMarks, translationTable } from './translated-chat-fields.ts'
 
 /** Catalog `protocol` of chat models that their vendor offers only through Responses. */
 export const RESPONSES_PROTOCOL = 'responses'
 
 /** Treatment of each chat field (OpenAI, "Migrate to the Responses API"). */
-export const CHAT_FIELDS = {
-  model: 'mapped',
-  messages: 'mapped',
-  temperature: 'mapped',
-  top_p: 'mapped',
-  max_tokens: 'mapped',
-  max_completion_tokens: 'mapped',
-  n: 'refused',
-  stream: 'mapped',
-  stream_options: 'mapped',
-  stop: 'refused',
-  presence_penalty: 'refused',
-  frequency_penalty: 'refused',
-  logit_bias: 'refused',
-  logprobs: 'mapped',
-  top_logprobs: 'mapped',
-  seed: 'dropped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'mapped',
-  response_format: 'mapped',
-  reasoning_effort: 'mapped',
-  user: 'mapped',
-  audio: 'refused',
-  function_call: 'refused',
-  functions: 'refused',
-  modalities: 'refused',
-  metadata: 'mapped',
-  moderation: 'mapped',
-  prediction: 'dropped',
-  prompt_cache_key: 'mapped',
-  prompt_cache_options: 'mapped',
-  prompt_cache_retention: 'mapped',
-  safety_identifier: 'mapped',
-  service_tier: 'mapped',
-  store: 'mapped',
-  verbosity: 'mapped',
-  web_search_options: 'mapped',
-} as const satisfies TranslationTable
+export const CHAT_FIELDS = translationTable({
+  mapped: [
+    ...['model', 'messages', 'temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'stream'],
+    ...['stream_options', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls'],
+    ...['response_format', 'reasoning_effort', 'user', 'metadata', 'moderation', 'prompt_cache_key'],
+    ...['prompt_cache_options', 'prompt_cache_retention', 'safety_identifier', 'service_tier', 'store'],
+    ...['verbosity', 'web_search_options'],
+  ],
+  dropped: ['seed', 'prediction'],
+  refused: [
+    ...['n', 'stop', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'audio', 'function_call'],
+    ...['functions', 'modalities'],
+  ],
+} as const)
 
 const checkFields = fieldCheck(CHAT_FIELDS)
 
