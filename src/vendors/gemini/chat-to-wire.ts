@@ -33,12 +33,12 @@ export const CHAT_FIELDS = translationTable({
     ...['stream_options', 'stop', 'presence_penalty', 'frequency_penalty', 'logprobs', 'top_logprobs', 'seed'],
     ...['tools', 'tool_choice', 'response_format', 'reasoning_effort'],
   ],
+  refused: ['audio', 'function_call', 'functions', 'modalities'],
   dropped: [
     ...['logit_bias', 'parallel_tool_calls', 'user', 'metadata', 'moderation', 'prediction'],
     ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'safety_identifier'],
     ...['service_tier', 'store', 'verbosity', 'web_search_options'],
   ],
-  refused: ['audio', 'function_call', 'functions', 'modalities'],
 } as const)
 
 /** Billing fields of surcharges that are never sent to the vendor. */

@@ -170,10 +170,10 @@ export const MESSAGES_CHAT_FIELDS = translationTable({
     ...['stream_options', 'stop', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'],
     ...['reasoning_effort', 'user', 'safety_identifier'],
   ],
+  refused: ['n', 'audio', 'function_call', 'functions', 'modalities'],
   dropped: [
     ...['presence_penalty', 'frequency_penalty', 'logit_bias', 'logprobs', 'top_logprobs', 'seed', 'metadata'],
     ...['moderation', 'prediction', 'prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
     ...['service_tier', 'store', 'verbosity', 'web_search_options'],
   ],
-  refused: ['n', 'audio', 'function_call', 'functions', 'modalities'],
 } as const)

@@ -28,11 +28,11 @@ export const CHAT_FIELDS = translationTable({
     ...['prompt_cache_options', 'prompt_cache_retention', 'safety_identifier', 'service_tier', 'store'],
     ...['verbosity', 'web_search_options'],
   ],
-  dropped: ['seed', 'prediction'],
   refused: [
     ...['n', 'stop', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'audio', 'function_call'],
     ...['functions', 'modalities'],
   ],
+  dropped: ['seed', 'prediction'],
 } as const)
 
 const checkFields = fieldCheck(CHAT_FIELDS)
