@@ -78,6 +78,7 @@ export class TranslatedStream implements StreamTransform {
   readonly #billedUsage: VendorCall<object>['billedUsage']
   #failure: VendorFailure | undefined
   #isDone = false
+  #hasBegun = false
 
   constructor(
     decoder: ChatStreamDecoder,
@@ -103,7 +104,7 @@ export class TranslatedStream implements StreamTransform {
     const end = this.#writer.done(usage, usage && this.#costOf?.(usage))
     this.closing = end?.lastEvent
     this.keptAnswer = this.closing === undefined ? undefined : end?.response
-    return (text ?? '') + this.#writer.take(this.usage)
+    return (text ?? '') + this.#take()
   }
 
   get keepAlive(): StreamTransform['keepAlive'] {
@@ -164,6 +165,13 @@ export class TranslatedStream implements StreamTransform {
     return this.#billedUsage === undefined ? this.usage : this.#billedUsage(this.usage, this.outputBytesSeen)
   }
 
+  /** Only the first events contain usage, which some decoders compute anew. */
+  #take(): string {
+    const text = this.#writer.take(this.#hasBegun ? undefined : this.usage)
+    if (text !== '') this.#hasBegun = true
+    return text
+  }
+
   /** Decodes a chunk, or the end of the body if the chunk is `undefined`. */
   #decode(chunk: Uint8Array | undefined): string | undefined {
     try {
@@ -172,7 +180,7 @@ export class TranslatedStream implements StreamTransform {
     } catch {
       this.#failure = UNREADABLE
     }
-    const text = this.#writer.take(this.usage)
+    const text = this.#take()
     return text === '' ? undefined : text
   }
 }
