@@ -85,6 +85,45 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Whether a value is neither undefined nor null. */
+export function isSet<Value>(value: Value | null | undefined): value is Value {
+  return value !== undefined && value !== null
+}
+
+/** Returns a JSON object, or an empty one for any other value. */
+export function objectOf(value: unknown): Record<string, unknown> {
+  return isJsonObject(value) ? value : {}
+}
+
+/** Returns the objects in a list, or an empty list for any other value. */
+export function objectsIn(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : []
+}
+
+/** Returns the numbers in a JSON object, named by their paths: `details.cached_tokens`. Absent ones and other values are omitted. */
+export function numbersAt<Name extends string>(
+  value: unknown,
+  paths: Readonly<Record<Name, string>>,
+): Partial<Record<Name, number>> {
+  const numbers: Partial<Record<Name, number>> = {}
+  for (const name in paths) {
+    let found = value
+    for (const step of paths[name].split('.')) found = isJsonObject(found) ? found[step] : undefined
+    if (typeof found === 'number') numbers[name] = found
+  }
+  return numbers
+}
+
+/** Returns a string, or an empty one for any other value. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** Returns a string that is not empty, or `undefined` for any other value. */
+export function nonEmptyText(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
 /** Parses JSON that a vendor sent; returns `undefined` if it is not JSON. */
 export function parseVendorJson(text: string): unknown {
   try {

@@ -33,12 +33,15 @@ const EXACT = {
   arguments: new Map([['arguments', 'text']]),
 } satisfies Record<string, ExactMembers>
 
+/** Member of a tool call in which a dialect sends its arguments. */
+export type ArgumentsMember = keyof typeof EXACT
+
 /**
  * Reads the JSON of a chat answer, or of one event of it.
  * @param argumentsMember Member whose numbers keep their text: arguments of tools belong to model and caller. If omitted, there is none.
  * @returns The value, or `undefined` if the text is not JSON or has more than {@link MAX_ANSWER_ITEMS}.
  */
-export function parseAnswerJson(text: string, argumentsMember?: keyof typeof EXACT): unknown {
+export function parseAnswerJson(text: string, argumentsMember?: ArgumentsMember): unknown {
   const members: ExactMembers | undefined = argumentsMember && EXACT[argumentsMember]
   const isExact = members !== undefined && namesOf(members).test(text)
   const value = isExact ? parseExactJson(text, members) : parseVendorJson(text)

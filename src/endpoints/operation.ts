@@ -3,7 +3,9 @@ import type { CatalogModel } from '../catalog/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { exactJsonText } from '../core/exact-json.ts'
+import { isJsonObject, parseVendorJson } from '../core/json.ts'
 import type { Usage } from '../core/usage.ts'
+import { joinChunks } from '../wire/chunks.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 import type { AnswerIds, StreamTransform, VendorFailure } from './stream-transform.ts'
 
@@ -235,6 +237,12 @@ export function neverStreams(): never {
 export function jsonBody(value: unknown, usage?: Usage, outputBytes?: number): AnswerBody {
   const chunks = [Buffer.from(exactJsonText(value))]
   return outputBytes === undefined ? { chunks, usage } : { chunks, usage, outputBytes }
+}
+
+/** Passes a token count through. Returns `undefined` if there is none. */
+export function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
+  const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
+  return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined
 }
 
 /**

@@ -107,9 +107,9 @@ export interface StreamTransform {
   /** End of a whole answer, sent once the answer is stored. If omitted, everything was already returned. */
   readonly closing?: Uint8Array | string | undefined
   /** Returns bytes that keep a silent stream open, valid between two events. Defaults to a comment line. */
-  keepAlive?(): Uint8Array | string
+  readonly keepAlive?: (() => Uint8Array | string) | undefined
   /** Returns the end of a stream that broke: an error that continues the events so far. Defaults to the dialect's error. */
-  failed?(error: GatewayError): string
+  readonly failed?: ((error: GatewayError) => string) | undefined
   /**
    * Removes the current call from `usage`, because it was rejected or not sent, or is the first and broke before an answer. If
    * omitted, usage is what the vendor reports.

@@ -1,8 +1,8 @@
-import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../core/json.ts'
+import type { Buffer } from 'node:buffer'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
-import { type AnswerObject, setText, type TextPart, type TextStep, type TextStreamReader } from '../endpoints/texts.ts'
-import { EventTemplate } from '../wire/event-template.ts'
+import type { AnswerObject, TextPart, TextStep, TextStreamReader } from '../endpoints/texts.ts'
+import { asBuffer } from '../wire/chunks.ts'
+import { KnownEvents } from '../wire/event-template.ts'
 import type { CompiledHook } from './hook-table.ts'
 import {
   MAX_HELD_CHARACTERS,
@@ -119,17 +119,10 @@ export class AnswerStage implements TextStage {
   }
 }
 
-/** Maximum number of kinds of events known at a time: for several choices, and for text and reasoning. */
-const MAX_TEMPLATES = 4
-
-/** Number of events without a match after which the rest of a stream is no longer compared. */
-const MAX_MISSES = 16
-
 const DATA = 'data:'
 
-/** Kind of event that only adds to one text. */
+/** Facts about the events of a kind that only add to one text. */
 interface PlainKind {
-  readonly template: EventTemplate
   readonly name: string | undefined
   readonly part: TextPart
 }
@@ -139,11 +132,8 @@ interface PlainKind {
  * need not process such events; see `TextStreamReader.plain`.
  */
 export class PlainEvents {
-  /** Position after the event that was read last. */
-  end = 0
   readonly #padding: readonly string[]
-  readonly #kinds: PlainKind[] = []
-  #misses = 0
+  readonly #known = new KnownEvents<PlainKind>()
 
   /** Creates a reader, or returns `undefined` if every event has to be parsed. */
   static of({ plain }: TextStreamReader): PlainEvents | undefined {
@@ -154,59 +144,30 @@ export class PlainEvents {
     this.#padding = padding
   }
 
+  /** Position after the event that was read last. */
+  get end(): number {
+    return this.#known.end
+  }
+
   /** Returns the event that begins here, or `undefined` if it has to be parsed. */
   read(bytes: Buffer, start: number): TextEvent | undefined {
-    const kinds = this.#kinds
-    for (let index = 0; index < kinds.length; index++) {
-      const kind = kinds[index]!
-      const { template, name, part } = kind
-      if (!template.match(bytes, start)) continue
-      const text = template.text(bytes)
-      if (text === undefined) return undefined
-      this.#misses = 0
-      this.end = template.end
-      // Most reads are one event.
-      const own = start === 0 && template.end === bytes.length ? bytes : bytes.subarray(start, template.end)
-      return new PlainEvent(own, name, { id: part.id, kind: part.kind, index: part.index, text, path: part.path })
-    }
-    return undefined
+    const kind = this.#known.match(bytes, start)
+    const { text, end } = this.#known
+    this.#known.release()
+    if (kind === undefined || text === undefined) return undefined
+    const { id, kind: textKind, index, path } = kind.part
+    // Most reads are one event.
+    const own = start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end)
+    return new PlainEvent(own, kind.name, { id, kind: textKind, index, text, path })
   }
 
   /** Learns the kind of a parsed event, so that similar ones need no parsing. */
   learn({ bytes, name, value, step }: TextEvent): void {
     const [part] = step.added
     if (!step.isBare || part === undefined || bytes === undefined || value === undefined) return
-    if (this.#misses >= MAX_MISSES) return
-    this.#misses += 1
-    const template = templateOf(Buffer.from(bytes), value, part, this.#padding)
-    if (template === undefined) return
-    this.#kinds.unshift({ template, name, part })
-    if (this.#kinds.length > MAX_TEMPLATES) this.#kinds.pop()
+    const paths = [part.path, ...this.#padding.map((member) => [member])]
+    this.#known.learn(asBuffer(bytes), value, paths, { name, part })
   }
-}
-
-/** Returns the template of an event, or undefined if its strings are encoded or placed in an unexpected way. */
-function templateOf(
-  bytes: Buffer,
-  value: AnswerObject,
-  part: TextPart,
-  padding: readonly string[],
-): EventTemplate | undefined {
-  const padded = padding.find((name) => typeof value[name] === 'string')
-  const literals = [JSON.stringify(part.text)]
-  if (padded !== undefined) literals.push(JSON.stringify(value[padded]))
-  const template = EventTemplate.of(bytes, literals)
-  if (template === undefined) return undefined
-  // With other strings, the result must be the same event with these strings. Otherwise the places are not those of text and padding.
-  const expected = structuredClone(value)
-  setText(expected, part.path, 'other text')
-  if (padded !== undefined) expected[padded] = 'other padding'
-  const lines = template.filled(['other text', 'other padding']).trimEnd().split('\n')
-  const data = lines.filter((line) => line.startsWith(DATA))
-  const [only] = data
-  if (data.length !== 1 || only === undefined) return undefined
-  const filled = parseVendorJson(only.slice(DATA.length))
-  return isJsonObject(filled) && JSON.stringify(filled) === JSON.stringify(expected) ? template : undefined
 }
 
 const NONE: readonly never[] = []

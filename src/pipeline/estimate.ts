@@ -3,7 +3,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage, type UsageBounds } from '../catalog/prices/plausible-usage.ts'
 import { GatewayError } from '../core/errors.ts'
-import { isJsonObject } from '../core/json.ts'
+import { isJsonObject, nonEmptyText } from '../core/json.ts'
 import { addUsage, type ModelUsage, type Usage, type UsageField } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { type MediaFacts, type MediaInput, type MediaKind, mediaFacts, textBeside } from '../endpoints/media-input.ts'
@@ -595,11 +595,7 @@ export function stickyKey(
     user?: unknown
     metadata?: { user_id?: unknown } | null
   }
-  const session = textOf(session_id) ?? SESSION_HEADERS.map((name) => textOf(header(name))).find(Boolean)
-  const name = textOf(prompt_cache_key) ?? session ?? textOf(user) ?? textOf(metadata?.user_id)
+  const session = nonEmptyText(session_id) ?? SESSION_HEADERS.map((name) => nonEmptyText(header(name))).find(Boolean)
+  const name = nonEmptyText(prompt_cache_key) ?? session ?? nonEmptyText(user) ?? nonEmptyText(metadata?.user_id)
   return name === undefined ? undefined : `${accountId} ${name.slice(0, MAX_LENGTH)}`
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

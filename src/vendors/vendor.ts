@@ -19,12 +19,13 @@ export type {
   NativeSearch,
 } from '../endpoints/batches.ts'
 export type { BrokenChat, ChatOperation } from '../endpoints/chat/chat-operation.ts'
+export type { TokenCountOperation } from '../endpoints/chat/translated-dialect.ts'
 export type { CompletionsOperation } from '../endpoints/completions/completions-endpoint.ts'
 export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-endpoint.ts'
 export type { ExtraFeature } from '../endpoints/endpoint.ts'
 export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'
 export type { MediaFacts, MediaRules } from '../endpoints/media-input.ts'
-export type { MessagesOperation, TokenCountOperation } from '../endpoints/messages/messages-operation.ts'
+export type { MessagesOperation } from '../endpoints/messages/messages-operation.ts'
 export type { ModerationsOffer } from '../endpoints/moderations/moderations-endpoint.ts'
 export type {
   AcceptedTask,

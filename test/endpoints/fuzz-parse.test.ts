@@ -19,7 +19,6 @@ import {
   countTokensEndpoint,
   MessagesConversation,
   messagesEndpoint,
-  remotePictures,
 } from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
 import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
@@ -28,7 +27,6 @@ import { rerankEndpoint, rerankV2Endpoint } from '../../src/endpoints/rerank/rer
 import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
 import {
   inputTokensEndpoint,
-  remotePictures as picturesOfResponses,
   ResponsesConversation,
   responsesEndpoint,
 } from '../../src/endpoints/responses/responses-endpoint.ts'
@@ -57,6 +55,9 @@ import {
   speechBodies,
   videoBodies,
 } from './fuzz-proper-bodies.ts'
+
+/** A vendor that accepts images only as bytes. */
+const BYTES_ONLY = { chat: { takesImageUrls: () => false } } as never
 
 const catalog = createCatalog([
   // A row of a host, which chatBodies name.
@@ -158,7 +159,7 @@ test('an odd Messages request is translated for other vendors, or refused with a
       const request = asked.request as MessagesRequest
       const translated = outcome(() => chatRequestFromMessages(request, 4_096))
       expect(new MessagesConversation(request).messages).toBeInstanceOf(Array)
-      const media = remotePictures(request)
+      const media = messagesEndpoint.remoteMedia?.(request, BYTES_ONLY, {} as never)
       expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).messages.length ?? 1).toBeGreaterThan(0)
       if (translated === undefined) return
       expect(() => JSON.stringify(translated.request)).not.toThrow()
@@ -178,7 +179,7 @@ test('an odd request for a response is translated for other vendors, or refused 
       expect(new ResponsesConversation(request).messages).toBeInstanceOf(Array)
       // Odd members can name a conversation or an answer, which is rejected.
       expect([request, undefined]).toContain(outcome(() => withOwnObjects(request, new Set())))
-      const media = picturesOfResponses(request)
+      const media = responsesEndpoint.remoteMedia?.(request, BYTES_ONLY, {} as never)
       expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).input?.length ?? 1).toBeGreaterThan(0)
       if (translated === undefined) return
       expect(() => JSON.stringify(translated.request)).not.toThrow()

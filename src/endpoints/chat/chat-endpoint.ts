@@ -1,9 +1,9 @@
 import { SAMPLINGS_WITH_TOOLS } from '../../catalog/prices/plausible-usage.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn } from '../../core/json.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import { chatCacheTime } from '../cache-marks.ts'
-import { type CallerUrl, defineEndpoint, type RemoteMedia } from '../endpoint.ts'
+import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { isInline, type MediaInput, type MediaKind } from '../media-input.ts'
 import { withoutFields } from '../price-members.ts'
@@ -23,10 +23,10 @@ import {
   textsIn,
 } from '../texts.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
-import { addWebUrls, isWebUrl } from '../web-urls.ts'
+import { addWebUrls, eachPart, type ImagePlaces, type Part, remoteImages } from '../web-urls.ts'
 import { chatUsage } from './chat-completion.ts'
 import { ChatChunkWriter, type ChatOffer, createChatOperation } from './chat-operation.ts'
-import type { ChatContentPart, ChatRequest } from './chat-request.ts'
+import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
 import {
   CHAT_SURCHARGES,
@@ -39,53 +39,19 @@ import {
   searchParam,
 } from './chat-surcharges.ts'
 
-/** Returns the addresses of images, videos, audio and files in the messages of a chat, or `undefined`. */
-function chatUrls({ messages }: ChatRequest): readonly CallerUrl[] | undefined {
-  let urls: CallerUrl[] | undefined
-  for (let messageIndex = 0; messageIndex < messages.length; messageIndex++) {
-    const { content } = messages[messageIndex]!
-    if (!Array.isArray(content)) continue
-    urls ??= []
-    for (const [index, part] of content.entries())
-      addWebUrls(
-        part as unknown as Readonly<Record<string, unknown>>,
-        `messages[${messageIndex}].content[${index}]`,
-        urls,
-      )
+const IMAGES: ImagePlaces = { list: 'messages', nested: ['content'], type: 'image_url', url: 'image_url.url' }
+
+/** Returns the addresses of images, videos, audio and files in the messages of a chat. */
+function chatUrls({ messages }: ChatRequest): readonly CallerUrl[] {
+  const urls: CallerUrl[] = []
+  for (let index = 0; index < messages.length; index++) {
+    const { content } = messages[index]!
+    // Most messages are text, for which no path is written.
+    if (Array.isArray(content))
+      eachPart(content, `messages[${index}].content`, [], (part, path) => addWebUrls(part, path, urls))
   }
   return urls
 }
-
-/** Returns the images of a chat that are given by address, or `undefined`. */
-function remoteImages(request: ChatRequest): RemoteMedia<ChatRequest> | undefined {
-  const urls = []
-  for (const [messageIndex, { content }] of request.messages.entries()) {
-    if (!Array.isArray(content)) continue
-    for (const [index, part] of content.entries()) {
-      if (isRemoteImage(part))
-        urls.push({ url: part.image_url.url, param: `messages[${messageIndex}].content[${index}].image_url.url` })
-    }
-  }
-  return urls.length === 0 ? undefined : { urls, inline: (dataUrls) => withImages(request, dataUrls) }
-}
-
-function withImages(request: ChatRequest, dataUrls: readonly string[]): ChatRequest {
-  let next = 0
-  const messages = request.messages.map((message) => {
-    if (!Array.isArray(message.content) || !message.content.some(isRemoteImage)) return message
-    const content = message.content.map((part) =>
-      isRemoteImage(part) ? { ...part, image_url: { ...part.image_url, url: dataUrls[next++]! } } : part,
-    )
-    return { ...message, content }
-  })
-  return { ...request, messages }
-}
-
-function isRemoteImage(part: ChatContentPart): part is Extract<ChatContentPart, { type: 'image_url' }> {
-  return part.type === 'image_url' && isWebUrl(part.image_url.url)
-}
-
-type Part = Readonly<Record<string, unknown>>
 
 /** Longest spoken answer that a conversation may refer to, in tokens (OpenAI, output limit of its audio models). */
 const SPOKEN_ANSWER_TOKENS = 16_384
@@ -269,7 +235,7 @@ function saidInChat(text: string, { request, model, nowMs, seed, isStream }: Sai
 }
 
 function choicesOf({ choices }: AnswerObject): AnswerObject[] {
-  return Array.isArray(choices) ? choices.filter(isJsonObject) : []
+  return objectsIn(choices)
 }
 
 function choiceTexts({ message }: AnswerObject, at: number): TextPart[] {
@@ -387,7 +353,7 @@ class ChatTextReader implements TextStreamReader {
   more(event: AnswerObject, { path }: TextPart, text: string): AnswerObject {
     const { usage: _usage, ...shared } = withoutSources(event)
     const choice = choicesOf(event)[path[1] as number] ?? {}
-    const delta = isJsonObject(choice['delta']) ? choice['delta'] : {}
+    const delta = objectOf(choice['delta'])
     const [, , , member, position] = path as readonly [string, number, string, string, number?]
     const calls = delta[member]
     const call: unknown = member === 'tool_calls' && Array.isArray(calls) ? calls[position ?? 0] : undefined
@@ -470,7 +436,7 @@ interface DeltaPlace {
 /** Returns the entries of `reasoning_details` that the paths refer to. */
 function detailsOf(delta: AnswerObject): readonly AnswerObject[] {
   const { reasoning_details: details } = delta
-  return Array.isArray(details) ? details.map((detail: unknown) => (isJsonObject(detail) ? detail : {})) : []
+  return Array.isArray(details) ? details.map((detail: unknown) => objectOf(detail)) : []
 }
 
 /** Returns the texts of a delta, with ids of the whole answer. */
@@ -550,5 +516,5 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   cached: cachedChats,
   texts: chatTexts,
   remoteMedia: (request, { chat }, model) =>
-    chat?.takesImageUrls?.(model) === false ? remoteImages(request) : undefined,
+    chat?.takesImageUrls?.(model) === false ? remoteImages(request, IMAGES) : undefined,
 })

@@ -3,7 +3,7 @@ import type { CatalogModel } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
-import { OversizeEventError, SSE_DONE } from '../../wire/sse.ts'
+import { SSE_DONE } from '../../wire/sse.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -20,7 +20,7 @@ import { GENERATED_BYTES_PER_TOKEN } from '../token-estimate.ts'
 import { type ChatAnnotation, type ChatCompletion, chatUsage, type FinishReason } from './chat-completion.ts'
 import type { ChatMessage, ChatRequest, ExtraContent, ThinkingBlock } from './chat-request.ts'
 import type { ChatAbilities } from './chat-schema.ts'
-import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
+import type { AnswerWriter, ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
 
 /** A token is 50 ms of audio (OpenAI, "Managing costs"), which is streamed only as 16-bit PCM at 24 kHz. */
 const SOUND_BYTES_PER_TOKEN = 2_400
@@ -68,32 +68,28 @@ function textBytes(value: unknown): number {
   return typeof value === 'string' ? Buffer.byteLength(value) : 0
 }
 
-/** Methods that a translated stream needs from the writer. */
-interface StreamText {
-  /** Whether something was written that a caller keeps. */
-  readonly hasContent: boolean
-  /** See {@link StreamTransform}. */
-  readonly outputBytesSeen: number
-  readonly hasTextEnded: boolean
-}
-
 /** Joins a vendor's chat decoder and a writer of events in a dialect into a stream of bytes for the caller. */
-export abstract class TranslatedStream implements StreamTransform {
-  protected readonly decoder: ChatStreamDecoder
-  readonly #writer: StreamText
+export class TranslatedStream implements StreamTransform {
+  closing: string | undefined
+  keptAnswer: Record<string, unknown> | undefined
+  readonly #decoder: ChatStreamDecoder
+  readonly #writer: AnswerWriter
+  readonly #costOf: VendorCall<object>['costOf']
+  readonly #billedUsage: VendorCall<object>['billedUsage']
   #failure: VendorFailure | undefined
   #isDone = false
+  #hasBegun = false
 
-  constructor(decoder: ChatStreamDecoder, writer: StreamText) {
-    this.decoder = decoder
+  constructor(
+    decoder: ChatStreamDecoder,
+    writer: AnswerWriter,
+    { costOf, billedUsage }: Pick<VendorCall<object>, 'costOf' | 'billedUsage'>,
+  ) {
+    this.#decoder = decoder
     this.#writer = writer
+    this.#costOf = costOf
+    this.#billedUsage = billedUsage
   }
-
-  /** Returns the whole events written since the last call. */
-  protected abstract take(): string
-
-  /** Writes the end of a complete answer. */
-  protected abstract finish(): void
 
   push(chunk: Uint8Array): string | undefined {
     return this.failure === undefined ? this.#decode(chunk) : undefined
@@ -102,14 +98,25 @@ export abstract class TranslatedStream implements StreamTransform {
   end(): string | undefined {
     if (this.failure !== undefined) return undefined
     const text = this.#decode(undefined)
-    if (this.failure !== undefined || !this.decoder.isComplete || this.#isDone) return text
+    if (this.failure !== undefined || !this.#decoder.isComplete || this.#isDone) return text
     this.#isDone = true
-    this.finish()
-    return (text ?? '') + this.take()
+    const usage = this.#writer.showsUsage === false ? undefined : this.#billed()
+    const end = this.#writer.done(usage, usage && this.#costOf?.(usage))
+    this.closing = end?.lastEvent
+    this.keptAnswer = this.closing === undefined ? undefined : end?.response
+    return (text ?? '') + this.#take()
+  }
+
+  get keepAlive(): StreamTransform['keepAlive'] {
+    return this.#writer.keepAlive?.bind(this.#writer)
+  }
+
+  get failed(): StreamTransform['failed'] {
+    return this.#writer.fail?.bind(this.#writer)
   }
 
   get takes(): ((mediaType: string) => boolean) | undefined {
-    return this.decoder.takes
+    return this.#decoder.takes
   }
 
   get hasContent(): boolean {
@@ -127,15 +134,15 @@ export abstract class TranslatedStream implements StreamTransform {
   }
 
   get failure(): VendorFailure | undefined {
-    return this.#failure ?? this.decoder.failure
+    return this.#failure ?? this.#decoder.failure
   }
 
   get usage(): Usage | undefined {
-    return this.decoder.usage
+    return this.#decoder.usage
   }
 
   get serviceTier(): string | undefined {
-    return this.decoder.serviceTier
+    return this.#decoder.serviceTier
   }
 
   get outputBytesSeen(): number {
@@ -147,40 +154,53 @@ export abstract class TranslatedStream implements StreamTransform {
   }
 
   get hasRunningUsage(): boolean {
-    return this.decoder.hasRunningUsage === true
+    return this.#decoder.hasRunningUsage === true
   }
 
   get holdsNoBytes(): boolean {
-    return this.decoder.holdsNoBytes === true
+    return this.#decoder.holdsNoBytes === true
+  }
+
+  #billed(): Usage | undefined {
+    return this.#billedUsage === undefined ? this.usage : this.#billedUsage(this.usage, this.outputBytesSeen)
+  }
+
+  /** Only the first events contain usage, which some decoders compute anew. */
+  #take(): string {
+    const text = this.#writer.take(this.#hasBegun ? undefined : this.usage)
+    if (text !== '') this.#hasBegun = true
+    return text
   }
 
   /** Decodes a chunk, or the end of the body if the chunk is `undefined`. */
   #decode(chunk: Uint8Array | undefined): string | undefined {
     try {
-      if (chunk === undefined) this.decoder.end()
-      else this.decoder.push(chunk)
-    } catch (error) {
-      this.#failure = unreadable(error)
+      if (chunk === undefined) this.#decoder.end()
+      else this.#decoder.push(chunk)
+    } catch {
+      this.#failure = UNREADABLE
     }
-    const text = this.take()
+    const text = this.#take()
     return text === '' ? undefined : text
   }
 }
 
-function unreadable(error: unknown): VendorFailure {
-  const message = error instanceof OversizeEventError ? error.message : 'the vendor sent an event that cannot be read'
-  return { kind: 'invalid_response', status: 0, message }
+const UNREADABLE: VendorFailure = {
+  kind: 'invalid_response',
+  status: 0,
+  message: 'the vendor sent an event that cannot be read',
 }
 
 /**
  * Writes neutral chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is concatenated around the
  * few values that change, because building and stringifying an object per event costs three times as much.
  */
-export class ChatChunkWriter implements ChatStreamWriter {
+export class ChatChunkWriter implements AnswerWriter {
   /** Whether the written output contains something that a caller keeps. */
   hasContent = false
   /** Bytes of text, reasoning and arguments of tool calls so far. */
   outputBytesSeen = 0
+  readonly showsUsage: boolean
   readonly #createdSeconds: number
   readonly #modelJson: string
   /** End of every chunk of a choice. If the usage is requested, all chunks before the usage chunk carry null. */
@@ -194,8 +214,9 @@ export class ChatChunkWriter implements ChatStreamWriter {
   #finishes: Map<number, FinishReason> | undefined
 
   constructor(options: { readonly model: string; readonly createdSeconds: number; readonly includeUsage?: boolean }) {
+    this.showsUsage = options.includeUsage === true
     this.#createdSeconds = options.createdSeconds
-    this.#tail = options.includeUsage === true ? '}],"usage":null}\n\n' : '}]}\n\n'
+    this.#tail = this.showsUsage ? '}],"usage":null}\n\n' : '}]}\n\n'
     this.#modelJson = JSON.stringify(options.model)
   }
 
@@ -269,7 +290,7 @@ export class ChatChunkWriter implements ChatStreamWriter {
   }
 
   /** Ends the stream: the finish reasons, the usage chunk if the caller requested it, then the end mark. */
-  done(usage: Usage | undefined, cost?: string): void {
+  done(usage: Usage | undefined, cost?: string): undefined {
     for (const [choice, reason] of this.#finishes ?? [])
       this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"${this.#tail}`
     if (usage !== undefined) {
@@ -296,43 +317,6 @@ export class ChatChunkWriter implements ChatStreamWriter {
     if (this.#openChoices.has(choice)) return
     this.#openChoices.add(choice)
     this.#text += `${this.#head}${choice},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null${this.#tail}`
-  }
-}
-
-/** Joins a vendor's decoder and OpenAI's chunk writer into a stream of bytes for a chat caller. */
-class TranslatedChatStream extends TranslatedStream {
-  readonly #chunks: ChatChunkWriter
-  readonly #includeUsage: boolean
-  readonly #costOf: ((usage: Usage) => string | undefined) | undefined
-  readonly #billedUsage: VendorCall<object>['billedUsage']
-
-  constructor(options: {
-    readonly decoder: ChatStreamDecoder
-    readonly writer: ChatChunkWriter
-    readonly includeUsage: boolean
-    /** Returns the cost of a usage in decimal dollars. */
-    readonly costOf?: ((usage: Usage) => string | undefined) | undefined
-    readonly billedUsage?: VendorCall<object>['billedUsage']
-  }) {
-    super(options.decoder, options.writer)
-    this.#chunks = options.writer
-    this.#includeUsage = options.includeUsage
-    this.#costOf = options.costOf
-    this.#billedUsage = options.billedUsage
-  }
-
-  protected override take(): string {
-    return this.#chunks.take()
-  }
-
-  protected override finish(): void {
-    const usage = this.#includeUsage ? this.#usage() : undefined
-    this.#chunks.done(usage, usage === undefined ? undefined : this.#costOf?.(usage))
-  }
-
-  #usage(): Usage | undefined {
-    const reported = this.decoder.usage
-    return this.#billedUsage === undefined ? reported : this.#billedUsage(reported, this.outputBytesSeen)
   }
 }
 
@@ -384,6 +368,31 @@ export interface ChatOperation {
    * omitted, the catalog entry of the model decides.
    */
   makesAnswerFormats?(model: CatalogModel): boolean
+}
+
+/**
+ * Creates chat that another operation handles, chosen for each call.
+ * @param common Parts that do not depend on the call.
+ */
+export function chatByCall(
+  of: (call: VendorCall<ChatRequest>) => ChatOperation,
+  common: Partial<ChatOperation>,
+): ChatOperation {
+  const reasonsUnseen = (call: VendorCall<ChatRequest>): boolean => of(call).reasonsUnseen?.(call) ?? false
+  return {
+    ...common,
+    toWire: (call) => of(call).toWire(call),
+    fromWire: (answer, call) => of(call).fromWire(answer, call),
+    brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
+    decoder: (call, writer) => of(call).decoder(call, writer),
+    reasonsUnseen,
+    passThrough: {
+      applies: (call) => of(call).passThrough?.applies(call) === true,
+      fromWire: (chunks, call) => of(call).passThrough?.fromWire(chunks, call),
+      stream: (call) => of(call).passThrough!.stream!(call),
+      reasonsUnseen,
+    },
+  }
 }
 
 /** A billed answer of a vendor that the gateway cannot pass on. */
@@ -480,12 +489,6 @@ class TranslatedChat implements Operation {
       createdSeconds: Math.floor(call.nowMs / 1000),
       includeUsage,
     })
-    return new TranslatedChatStream({
-      decoder: this.#chat.decoder(call, writer),
-      writer,
-      includeUsage,
-      costOf: call.costOf,
-      billedUsage: call.billedUsage,
-    })
+    return new TranslatedStream(this.#chat.decoder(call, writer), writer, call)
   }
 }

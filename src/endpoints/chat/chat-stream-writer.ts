@@ -1,3 +1,4 @@
+import type { GatewayError } from '../../core/errors.ts'
 import { assertFittingTexts } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { VendorFailure } from '../stream-transform.ts'
@@ -36,6 +37,34 @@ export interface ChatStreamWriter {
   toolCallArguments(index: number, json: string, choice?: number): void
   /** Sets the reason why this choice stopped. Called once per choice. */
   finish(reason: FinishReason, choice?: number): void
+}
+
+/** End of an answer in a caller's dialect. */
+export interface AnswerEnd {
+  /** The whole answer. */
+  readonly response: Record<string, unknown>
+  /** Last event of a stream, sent once the answer is stored. Absent if the dialect stores no answers. */
+  readonly lastEvent?: string
+}
+
+/** Writes an answer in a caller's dialect. */
+export interface AnswerWriter extends ChatStreamWriter {
+  /** Whether something was written that a caller keeps. */
+  readonly hasContent: boolean
+  /** Bytes of text, reasoning and arguments of tool calls so far, including those that are not shown. */
+  readonly outputBytesSeen: number
+  /** Whether all text has ended. */
+  readonly hasTextEnded: boolean
+  /** Whether the caller reads the usage. Default true. */
+  readonly showsUsage?: boolean
+  /** Returns the events written since the last call, or an empty string. @param usage Reported so far. */
+  take(usage: Usage | undefined): string
+  /** Ends the answer. Returns its end if the dialect stores answers, or the writer writes whole ones. */
+  done(usage: Usage | undefined, cost?: string): AnswerEnd | undefined
+  /** Returns bytes that keep a silent stream open. Defaults to a comment line. */
+  keepAlive?(): string
+  /** Returns the end of a stream that broke. Defaults to the dialect's error. */
+  fail?(error: GatewayError): string
 }
 
 /** A vendor's stream decoder for chat: vendor bytes in, calls on a {@link ChatStreamWriter} out. Pure and synchronous. */

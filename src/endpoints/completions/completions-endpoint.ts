@@ -1,6 +1,6 @@
 import type { CatalogModel } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectsIn } from '../../core/json.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import { hasOtherTier } from '../answer-json.ts'
 import { chatUsage } from '../chat/chat-completion.ts'
@@ -71,7 +71,7 @@ export const completionTexts: EndpointTexts<CompletionRequest> = {
 }
 
 function choicesOf({ choices }: AnswerObject): AnswerObject[] {
-  return Array.isArray(choices) ? choices.filter(isJsonObject) : []
+  return objectsIn(choices)
 }
 
 function indexOf({ index }: AnswerObject, at: number): number {

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { isSet } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import type { Form, FormFile, FormPart } from '../../wire/write-form.ts'
 import { invalidField } from '../field-errors.ts'
@@ -30,7 +31,7 @@ export interface ImageEditRequest extends PictureOptions {
 const reference = onDemand(() =>
   z
     .looseObject({ image_url: z.string().min(1).nullish(), file_id: z.string().min(1).nullish() })
-    .refine(({ image_url, file_id }) => isGiven(image_url) !== isGiven(file_id), 'needs either image_url or file_id'),
+    .refine(({ image_url, file_id }) => isSet(image_url) !== isSet(file_id), 'needs either image_url or file_id'),
 )
 
 /** Images of a JSON body (OpenAI API reference, "Create image edit"). */
@@ -45,11 +46,7 @@ export const imageReferencesSchema = onDemand(() =>
 /** An image of a checked JSON body with one name. Unknown members stay, because they reach the vendor. */
 export function imageReference(entry: z.infer<ReturnType<typeof reference>>): ImageReference {
   const { image_url, file_id, ...rest } = entry
-  return isGiven(image_url) ? { ...rest, image_url } : { ...rest, file_id: file_id ?? '' }
-}
-
-function isGiven(value: string | null | undefined): value is string {
-  return value !== undefined && value !== null
+  return isSet(image_url) ? { ...rest, image_url } : { ...rest, file_id: file_id ?? '' }
 }
 
 const FIELDS: ReadonlyMap<string, FormValueKind> = new Map<string, FormValueKind>([

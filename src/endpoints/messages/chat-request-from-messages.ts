@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { DetailedError } from '../../core/detailed-error.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet, objectOf } from '../../core/json.ts'
 import type {
   ChatContentPart,
   ChatMessage,
@@ -14,6 +14,7 @@ import type {
   ReasoningEffort,
 } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
+import { acceptedBound, reportTo } from '../chat/translated-dialect.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { changesNothing } from '../neutral-values.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../schema.ts'
@@ -67,11 +68,13 @@ export function chatRequestFromMessages(
 ): TranslatedRequest {
   if (isSet(messages.thread)) throw threadUnsupported()
   const dropped = new Set<string>()
-  const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), { keepsCacheControl })
+  const report: Report = Object.assign(reportTo(dropped), { keepsCacheControl })
   for (const field of Object.keys(messages))
     if (!MAPPED_FIELDS.has(field) && !changesNothing(field, messages[field])) report(field)
   const { temperature, top_p: topP, stop_sequences: stop } = messages
-  const maxTokens = maxTokensOf(messages, maxOutputTokens, report)
+  if (messages.max_tokens === 0)
+    throw unsupportedField('max_tokens', 'this model has no cache to fill; ask for at least 1 token.')
+  const maxTokens = acceptedBound(messages.max_tokens, maxOutputTokens, () => report('max_tokens'))
   const effort = reasoningEffort(messages, report)
   const format = responseFormat(messages, report)
   const user = userOf(messages, report)
@@ -104,26 +107,12 @@ function threadUnsupported(): DetailedError {
   )
 }
 
-function maxTokensOf(
-  { max_tokens: asked }: MessagesRequest,
-  maxOutputTokens: number | undefined,
-  report: Report,
-): number | undefined {
-  if (asked === undefined) return undefined
-  if (asked === 0) {
-    throw unsupportedField('max_tokens', 'this model has no cache to fill; ask for at least 1 token.')
-  }
-  if (maxOutputTokens === undefined || asked <= maxOutputTokens) return asked
-  report('max_tokens')
-  return maxOutputTokens
-}
-
 function responseFormat({ output_config: output }: MessagesRequest, report: Report): ChatResponseFormat | undefined {
   for (const field of Object.keys(output ?? {}))
     if (field !== 'effort' && field !== 'format' && isSet(output?.[field])) report(`output_config.${field}`)
   const format = output?.['format']
   if (!isSet(format)) return undefined
-  const { type, schema } = isJsonObject(format) ? format : {}
+  const { type, schema } = objectOf(format)
   if (type !== 'json_schema' || !isJsonObject(schema)) {
     throw invalidField('output_config.format', 'must be {"type":"json_schema","schema":…}')
   }
@@ -136,15 +125,6 @@ function userOf({ metadata }: MessagesRequest, report: Report): string | undefin
   for (const field of Object.keys(metadata ?? {})) if (field !== 'user_id') report(`metadata.${field}`)
   const userId = metadata?.['user_id']
   return typeof userId === 'string' && userId !== '' ? endUser(userId) : undefined
-}
-
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
-}
-
-/** Shortens a name for a header, because callers choose some names. */
-function headerName(field: string): string {
-  return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
 }
 
 const EFFORTS: readonly ReasoningEffort[] = ['low', 'medium', 'high', 'xhigh', 'max']
@@ -466,7 +446,7 @@ function textPart(text: unknown): { type: 'text'; text: string }[] {
 }
 
 function imagePart(source: unknown, path: string): ChatContentPart {
-  const { type, url, media_type: mediaType, data } = isJsonObject(source) ? source : {}
+  const { type, url, media_type: mediaType, data } = objectOf(source)
   if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } }
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string')
     return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }
@@ -474,7 +454,7 @@ function imagePart(source: unknown, path: string): ChatContentPart {
 }
 
 function documentParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
-  const { type, media_type: mediaType, data, content } = isJsonObject(block['source']) ? block['source'] : {}
+  const { type, media_type: mediaType, data, content } = objectOf(block['source'])
   if (isJsonObject(block['citations'])) report('messages.citations')
   if (type === 'text') return textPart(titled(block, data))
   if (type === 'content') {

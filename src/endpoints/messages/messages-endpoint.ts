@@ -1,11 +1,11 @@
 import { DetailedError } from '../../core/detailed-error.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet, objectOf } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import type { InlineBatches, InlineBatchState } from '../batches.ts'
 import type { ChatMessage } from '../chat/chat-request.ts'
-import { type CallerUrl, type Continuation, defineEndpoint, type Endpoint, type RemoteMedia } from '../endpoint.ts'
+import { type CallerUrl, type Continuation, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import type { MediaInput, MediaKind } from '../media-input.ts'
 import { withoutFields } from '../price-members.ts'
 import { checkRequest, fieldPath, jsonSchemaOf } from '../schema.ts'
@@ -25,10 +25,9 @@ import {
   type TextStreamReader,
   textsIn,
 } from '../texts.ts'
-import { isWebUrl } from '../web-urls.ts'
+import { eachPart, type ImagePlaces, isWebUrl, remoteImages } from '../web-urls.ts'
 import { chatMessages } from './chat-request-from-messages.ts'
 import { messageFiles } from './message-files.ts'
-import { messageId, messageUsage } from './message-from-completion.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import {
   advisorsOf,
@@ -40,13 +39,7 @@ import {
   messagesSurcharges,
 } from './messages-estimate.ts'
 import { createMessagesOperation, createTokenCountOperation, type MessagesOffer } from './messages-operation.ts'
-import {
-  type ContentBlock,
-  countTokensSchema,
-  type MessagesRequest,
-  messagesSchema,
-  requestTools,
-} from './messages-request.ts'
+import { countTokensSchema, type MessagesRequest, messagesSchema, requestTools } from './messages-request.ts'
 import { MessagesStreamWriter } from './messages-stream-writer.ts'
 
 const CUSTOM_ID = /^[A-Za-z0-9_-]{1,64}$/
@@ -151,90 +144,25 @@ const threads: Continuation<MessagesRequest> = {
   store: ({ interactions }) => interactions,
 }
 
+/** Blocks occur in turns, in tool results, and in documents made of blocks. */
+const BLOCKS = ['content', 'source.content']
+
+const IMAGES: ImagePlaces = {
+  ...{ list: 'messages', nested: BLOCKS, type: 'image' },
+  ...{ url: 'source.url', replaced: 'source', inline: base64Source },
+}
+
 /** Returns the addresses that a vendor of the dialect fetches: images, documents and MCP servers. */
-function messagesUrls(request: MessagesRequest): readonly CallerUrl[] | undefined {
+function messagesUrls(request: MessagesRequest): readonly CallerUrl[] {
   const urls: CallerUrl[] = []
-  for (const [index, { content }] of request.messages.entries())
-    addSourceUrls(content, `messages[${index}].content`, urls)
-  const { mcp_servers: servers } = request as { readonly mcp_servers?: unknown }
-  if (Array.isArray(servers)) {
-    for (const [index, server] of servers.entries())
-      if (isJsonObject(server) && isWebUrl(server['url']))
-        urls.push({ url: server['url'], param: `mcp_servers[${index}].url` })
+  const addUrl = (url: unknown, param: string): void => {
+    if (isWebUrl(url)) urls.push({ url, param })
   }
+  eachPart(request.messages, 'messages', BLOCKS, ({ source }, path) =>
+    addUrl(objectOf(source)['url'], `${path}.source.url`),
+  )
+  eachPart(request['mcp_servers'], 'mcp_servers', [], ({ url }, path) => addUrl(url, `${path}.url`))
   return urls
-}
-
-function addSourceUrls(blocks: unknown, path: string, urls: CallerUrl[]): void {
-  if (!Array.isArray(blocks)) return
-  for (const [index, block] of blocks.entries()) {
-    if (!isJsonObject(block)) continue
-    const { source, content } = block
-    if (isJsonObject(source)) {
-      if (isWebUrl(source['url'])) urls.push({ url: source['url'], param: `${path}[${index}].source.url` })
-      addSourceUrls(source['content'], `${path}[${index}].source.content`, urls)
-    }
-    addSourceUrls(content, `${path}[${index}].content`, urls)
-  }
-}
-
-/** Returns the images of a request with a URL, in any block, or `undefined`. */
-export function remotePictures(request: MessagesRequest): RemoteMedia<MessagesRequest> | undefined {
-  const urls: CallerUrl[] = []
-  walkMessages(request, (url, param) => {
-    urls.push({ url, param })
-    return undefined
-  })
-  if (urls.length === 0) return undefined
-  return {
-    urls,
-    inline(dataUrls) {
-      let next = 0
-      return walkMessages(request, () => base64Source(dataUrls[next++]!))
-    },
-  }
-}
-
-/** Called for each image, in the order of the request. Returns the replacement of its source, or `undefined` to keep it. */
-type Visit = (url: string, param: string) => object | undefined
-
-function walkMessages(request: MessagesRequest, visit: Visit): MessagesRequest {
-  const messages = request.messages.map((message, index) => {
-    const content = walkBlocks(message.content, `messages[${index}].content`, visit)
-    return content === message.content ? message : { ...message, content: content as ContentBlock[] }
-  })
-  return { ...request, messages }
-}
-
-/** Returns the same blocks if nothing was replaced. */
-function walkBlocks(blocks: unknown, path: string, visit: Visit): unknown {
-  if (!Array.isArray(blocks)) return blocks
-  let isChanged = false
-  const walked = blocks.map((block: unknown, index) => {
-    const replaced = walkBlock(block, `${path}[${index}]`, visit)
-    if (replaced !== block) isChanged = true
-    return replaced
-  })
-  return isChanged ? walked : blocks
-}
-
-/** Images occur in turns, in tool results, and in documents made of blocks. */
-function walkBlock(block: unknown, path: string, visit: Visit): unknown {
-  if (!isJsonObject(block)) return block
-  const { type, source, content } = block
-  if (type === 'image' && isJsonObject(source) && source['type'] === 'url' && isWebUrl(source['url'])) {
-    const replaced = visit(source['url'], `${path}.source.url`)
-    return replaced === undefined ? block : { ...block, source: replaced }
-  }
-  if (type === 'tool_result') {
-    const walked = walkBlocks(content, `${path}.content`, visit)
-    return walked === content ? block : { ...block, content: walked }
-  }
-  if (type === 'document' && isJsonObject(source) && source['type'] === 'content') {
-    const walked = walkBlocks(source['content'], `${path}.source.content`, visit)
-    return walked === source['content'] ? block : { ...block, source: { ...source, content: walked } }
-  }
-  return block
 }
 
 /** Converts `data:image/png;base64,…` to a source of the dialect. */
@@ -301,17 +229,13 @@ const cachedMessages: CachedAnswers<MessagesRequest, MessagesOffer> = {
   isDeterministic: ({ temperature }) => temperature === 0,
   isExcluded: (request) =>
     hasOtherTier(request) ||
-    isGiven(request.thread) ||
-    isGiven(request['container']) ||
-    isGiven(request['mcp_servers']) ||
+    isSet(request.thread) ||
+    isSet(request['container']) ||
+    isSet(request['mcp_servers']) ||
     hasHostedTool(requestTools(request), TOOLS_OF_CALLERS) ||
     namesFile([request.messages, request.system]),
   refusals: ['"refusal"'],
   idPaths: [['id'], ['message', 'id']],
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
 }
 
 const kindByName = kindsByName({
@@ -356,23 +280,10 @@ export const messagesTexts: EndpointTexts<MessagesRequest> = {
 }
 
 function saidInMessage(text: string, { model, nowMs, seed, isStream }: SaidFacts): AnswerObject | string {
-  const facts = { model, nowMs, showsThinking: false }
-  if (!isStream)
-    return {
-      id: messageId(seed, nowMs),
-      type: 'message',
-      role: 'assistant',
-      model,
-      content: [{ type: 'text', text }],
-      stop_reason: 'end_turn',
-      stop_sequence: null,
-      usage: messageUsage({}),
-    }
-  const writer = new MessagesStreamWriter(facts)
+  const writer = new MessagesStreamWriter({ model, nowMs, showsThinking: false, isWhole: !isStream })
   writer.start(seed)
   writer.text(text)
-  writer.done({})
-  return writer.take({})
+  return writer.done({})?.response ?? writer.take({})
 }
 
 function blockTexts(block: unknown, path: readonly (string | number)[], index: number): TextPart[] {
@@ -544,7 +455,7 @@ const common = {
   // A vendor of this dialect receives the request unchanged, and fetches images itself if it can.
   remoteMedia(request, { messages, chat }, model) {
     const takesUrls = messages === undefined ? chat?.takesImageUrls?.(model) : messages.takesImageUrls
-    return takesUrls === false ? remotePictures(request) : undefined
+    return takesUrls === false ? remoteImages(request, IMAGES) : undefined
   },
   conversation: (request) => new MessagesConversation(request),
   continuation: threads,

@@ -1,19 +1,48 @@
 import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import { parseExactJson } from '../../core/exact-json.ts'
+import { assertPlainJson, isJsonObject, MAX_JSON_DEPTH } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { FinishReason } from '../chat/chat-completion.ts'
-import { TranslatedStream } from '../chat/chat-operation.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
-import { type ChatStreamDecoder, type ChatStreamWriter, JsonTextEnd } from '../chat/chat-stream-writer.ts'
+import { type AnswerEnd, type AnswerWriter, JsonTextEnd } from '../chat/chat-stream-writer.ts'
 import type { VendorCall } from '../operation.ts'
-import { type MessageFacts, messageId, messageUsage, stopReason } from './message-from-completion.ts'
-import { carriedSignature } from './messages-request.ts'
+import { type ContentBlock, carriedSignature } from './messages-request.ts'
+
+/** Nesting levels above the input of a tool use: the body, its messages, a message, its content, the block. */
+const LEVELS_ABOVE_INPUT = 5
+
+/** A whole answer of a Messages route. */
+export interface Message {
+  id: string
+  type: 'message'
+  role: 'assistant'
+  model: string
+  content: ContentBlock[]
+  stop_reason: StopReason | null
+  stop_sequence: null
+  usage: MessageUsage
+}
+
+/** The parts of a message other than its content. */
+export interface MessageFacts {
+  /** Model id that the caller reads. */
+  readonly model: string
+  /** Whether to show reasoning. Callers that did not request it would read the first block as the answer. */
+  readonly showsThinking: boolean
+  /** Unix milliseconds at which the call began. */
+  readonly nowMs: number
+  /** Whether to write a whole message instead of events. Default false. */
+  readonly isWhole?: boolean
+  readonly billedUsage?: VendorCall<object>['billedUsage']
+}
 
 /**
  * Writes neutral chat events as the events of a Messages stream (Anthropic, "Streaming messages"). The dialect has one
  * answer per request. A finish takes effect at the end, because some vendors send one before their content.
  */
-export class MessagesStreamWriter implements ChatStreamWriter {
+export class MessagesStreamWriter implements AnswerWriter {
   /** Whether the written output contains something that a caller keeps. */
   hasContent = false
   /** Bytes of text, reasoning and arguments of tool calls so far, including those that are not shown. */
@@ -24,9 +53,11 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   #hasBegun = false
   #finish: FinishReason | undefined
   #text = ''
+  readonly #whole: WholeMessage | undefined
 
   constructor(facts: MessageFacts) {
     this.#facts = facts
+    this.#whole = facts.isWhole === true ? new WholeMessage() : undefined
     this.#blocks = new BlockSequence((type, members) => this.#event(type, members))
   }
 
@@ -36,13 +67,15 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   /** Returns the text written since the last call, or an empty string. The first event contains the prompt usage known by then. */
-  take(usage: Usage | undefined, billedUsage?: VendorCall<object>['billedUsage']): string {
+  take(usage: Usage | undefined): string {
     const text = this.#text
     this.#text = ''
     if (this.#hasBegun || this.#vendorId === undefined) return text
     this.#hasBegun = true
+    const { billedUsage } = this.#facts
     const known = usage === undefined || billedUsage === undefined ? usage : billedUsage(usage, 0)
-    return this.#messageStart(this.#vendorId, known) + text
+    const message = this.#begun(this.#vendorId, known)
+    return sseEvent('message_start', JSON.stringify({ type: 'message_start', message })) + text
   }
 
   start(id: string): void {
@@ -93,13 +126,14 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   /** Ends the stream. Usage follows the last block, because vendors report it last. */
-  done(usage: Usage | undefined): void {
+  done(usage: Usage | undefined): AnswerEnd | undefined {
     if (this.#finish === undefined) this.finish('stop')
     this.#blocks.finish()
     const reason = stopReason(this.#finish ?? 'stop', this.#blocks.hasTools)
     const delta = { stop_reason: reason, stop_sequence: null }
     this.#event('message_delta', { delta, usage: messageUsage(usage) })
     this.#event('message_stop', {})
+    return this.#whole && { response: { ...this.#begun(this.#vendorId ?? ''), ...this.#whole.members } }
   }
 
   #takes(choice: number, text = ''): boolean {
@@ -110,10 +144,11 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     return true
   }
 
-  #messageStart(vendorId: string, usage: Usage = {}): string {
+  /** Returns the message before its content, with the usage of the prompt. */
+  #begun(vendorId: string, usage: Usage = {}): Message {
     // Some clients add the output reported here to the output reported at the end.
     const { outputTokens: _output, reasoningTokens: _reasoning, ...prompt } = usage
-    const message = {
+    return {
       id: messageId(vendorId, this.#facts.nowMs),
       type: 'message',
       role: 'assistant',
@@ -123,37 +158,38 @@ export class MessagesStreamWriter implements ChatStreamWriter {
       stop_sequence: null,
       usage: messageUsage(prompt),
     }
-    return sseEvent('message_start', JSON.stringify({ type: 'message_start', message }))
   }
 
   #event(type: string, members: Record<string, unknown>): void {
-    this.#text += sseEvent(type, JSON.stringify({ type, ...members }))
+    if (this.#whole === undefined) this.#text += sseEvent(type, JSON.stringify({ type, ...members }))
+    else this.#whole.add(type, members)
   }
 }
 
-/** Joins a vendor's chat decoder and the writer of Messages events into a stream of bytes for the caller. */
-export class TranslatedMessagesStream extends TranslatedStream {
-  readonly #events: MessagesStreamWriter
-  readonly #billedUsage: VendorCall<object>['billedUsage']
+/** Puts a message together from its events, as clients do. */
+class WholeMessage {
+  /** The members that the events have set so far. */
+  readonly members: { content: ContentBlock[]; [member: string]: unknown } = { content: [] }
+  #json = ''
 
-  constructor(
-    decoder: ChatStreamDecoder,
-    writer: MessagesStreamWriter,
-    billedUsage?: VendorCall<object>['billedUsage'],
-  ) {
-    super(decoder, writer)
-    this.#events = writer
-    this.#billedUsage = billedUsage
+  add(type: string, members: Record<string, unknown>): void {
+    const { content_block: block, delta } = members as { content_block?: ContentBlock; delta?: Record<string, unknown> }
+    if (type === 'content_block_start') this.members.content.push({ ...block! })
+    else if (type === 'content_block_delta') this.#addDelta(delta!)
+    else if (type === 'content_block_stop') this.#closeBlock()
+    else if (type === 'message_delta') Object.assign(this.members, delta, { usage: members['usage'] })
   }
 
-  protected override take(): string {
-    const { usage } = this.decoder
-    return this.#events.take(usage, this.#billedUsage)
+  #addDelta({ type: _type, partial_json: json = '', ...texts }: Record<string, unknown>): void {
+    const block = this.members.content.at(-1)!
+    this.#json += String(json)
+    for (const name of Object.keys(texts)) block[name] = `${String(block[name])}${String(texts[name])}`
   }
 
-  protected override finish(): void {
-    const { usage } = this.decoder
-    this.#events.done(this.#billedUsage === undefined ? usage : this.#billedUsage(usage, this.outputBytesSeen))
+  #closeBlock(): void {
+    const block = this.members.content.at(-1)!
+    if (block.type === 'tool_use') block['input'] = toolInput(this.#json)
+    this.#json = ''
   }
 }
 
@@ -318,4 +354,69 @@ function emptyBlock(block: Block): Record<string, unknown> {
     case 'tool':
       return { type: 'tool_use', id: block.id, name: block.name, input: {} }
   }
+}
+
+/**
+ * Returns the input of a tool use, which must be an object. Other arguments are kept as `{ arguments: text }`, as are
+ * arguments that the gateway would reject in the next request: nested too deep, or with a member `__proto__`.
+ */
+function toolInput(json: string): Record<string, unknown> {
+  if (json.trim() === '') return {}
+  const input = parseExactJson(json)
+  return isJsonObject(input) && isPlain(input) ? input : { arguments: json }
+}
+
+function isPlain(value: unknown): boolean {
+  try {
+    assertPlainJson(value, MAX_JSON_DEPTH - LEVELS_ABOVE_INPUT)
+    return true
+  } catch (error) {
+    if (GatewayError.isInstance(error)) return false
+    throw error
+  }
+}
+
+/** Usage in the Messages dialect: `input_tokens` excludes tokens read from or written to a cache. */
+export interface MessageUsage {
+  input_tokens: number
+  cache_creation_input_tokens: number
+  cache_read_input_tokens: number
+  output_tokens: number
+  output_tokens_details?: { thinking_tokens: number }
+}
+
+/**
+ * Writes usage as Messages callers read it (Anthropic, "Prompt caching", usage). All counts are present, because
+ * clients read them unchecked. Counts that the vendor did not report are 0.
+ */
+export function messageUsage(usage: Usage | undefined): MessageUsage {
+  const cached = usage?.cachedInputTokens ?? 0
+  const written = usage?.cacheWriteTokens ?? 0
+  return {
+    input_tokens: Math.max(0, (usage?.inputTokens ?? 0) - cached - written),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    output_tokens: usage?.outputTokens ?? 0,
+    ...(usage?.reasoningTokens === undefined
+      ? {}
+      : { output_tokens_details: { thinking_tokens: usage.reasoningTokens } }),
+  }
+}
+
+/** Why a message ended, limited to reasons that other vendors report (Anthropic, "Handling stop reasons"). */
+export type StopReason = 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal'
+
+/** Maps a finish reason. A JSON response with tool calls always ends with `tool_use`, because agents only react to that. */
+export function stopReason(reason: FinishReason, hasToolCalls: boolean): StopReason {
+  if (reason === 'length') return 'max_tokens'
+  if (reason === 'content_filter') return 'refusal'
+  return hasToolCalls ? 'tool_use' : 'end_turn'
+}
+
+const FOREIGN_CHARACTERS = /[^\w-]/g
+
+/** Returns the id of a message, based on the vendor's id, or on the time if there is none. */
+export function messageId(vendorId: string, nowMs: number): string {
+  const id = vendorId.replace(FOREIGN_CHARACTERS, '').slice(0, 100) || nowMs.toString(36)
+  return id.startsWith('msg_') ? id : `msg_${id}`
 }

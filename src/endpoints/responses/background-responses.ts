@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { Deferral } from '../endpoint.ts'
 import { responseObject } from './response-object.ts'
@@ -54,5 +54,5 @@ export const backgroundResponses: Deferral<ResponsesRequest> = {
 function recordOf({ state, details }: Parameters<Deferral['record']>[0]): Json {
   const begun = details.deferred?.begun
   const status = state === 'in_progress' ? 'in_progress' : 'queued'
-  return { ...(isJsonObject(begun) ? begun : {}), background: true, status }
+  return { ...objectOf(begun), background: true, status }
 }

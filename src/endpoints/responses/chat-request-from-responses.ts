@@ -1,5 +1,4 @@
-import { GatewayError } from '../../core/errors.ts'
-import { assertFittingTexts, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { assertFittingTexts, isJsonObject, isSet, parseVendorJson } from '../../core/json.ts'
 import type {
   ChatContentPart,
   ChatMessage,
@@ -10,7 +9,8 @@ import type {
   ThinkingBlock,
 } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
-import { invalidField, renamedError, unsupportedField } from '../field-errors.ts'
+import { acceptedBound, type ChatTranslation, reportTo } from '../chat/translated-dialect.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
 import { INLINE_MODERATION, refuseLostBlocking } from '../moderations/moderations-endpoint.ts'
 import { changesNothing } from '../neutral-values.ts'
 import { type CallableTool, CUSTOM_INPUT, chatTools, type Report, TOOL_SEARCH_NAME, ToolNames } from './chat-tools.ts'
@@ -64,10 +64,7 @@ const USUAL_REASONING: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 
 const KNOWN_INCLUDES: ReadonlySet<string> = new Set(['reasoning.encrypted_content'])
 
 /** A request as chat vendors read it. */
-export interface TranslatedRequest {
-  readonly request: ChatRequest
-  /** Fields without an equivalent in chat. */
-  readonly dropped: readonly string[]
+export interface TranslatedRequest extends ChatTranslation {
   readonly names: ToolNames
   /** Path in the caller's request where each message begins. */
   readonly paths: readonly string[]
@@ -89,7 +86,7 @@ export interface TranslationFacts extends EnvelopeOwner {
  */
 export function chatRequestFromResponses(responses: ResponsesRequest, facts: TranslationFacts): TranslatedRequest {
   const dropped = new Set<string>()
-  const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), {
+  const report: Report = Object.assign(reportTo(dropped), {
     keepsBreakpoints: facts.keepsBreakpoints === true,
     takesFileUrls: facts.takesFileUrls === true,
   })
@@ -100,7 +97,7 @@ export function chatRequestFromResponses(responses: ResponsesRequest, facts: Tra
   const { messages, paths } = chatMessagesFromItems(responses, { names, report, owner: facts })
   if (messages.length === 0) throw invalidField('input', 'must contain something to answer')
   const { effort, format } = settingsOf(responses)
-  const maxTokens = maxTokensOf(responses, facts.maxOutputTokens, report)
+  const maxTokens = acceptedBound(responses.max_output_tokens, facts.maxOutputTokens, () => report('max_output_tokens'))
   const responseFormat = chatFormat(format)
   const verbosity = responses.text?.verbosity
   const request: ChatRequest = {
@@ -114,7 +111,7 @@ export function chatRequestFromResponses(responses: ResponsesRequest, facts: Tra
     ...(responses.stream === true ? { stream: true } : {}),
     ...sharedFields(responses),
   }
-  return { request, dropped: [...dropped], names, paths }
+  return { request, dropped: [...dropped], names, paths, callerField: (field) => callerField(field, paths) }
 }
 
 function sharedFields(responses: ResponsesRequest): Partial<ChatRequest> {
@@ -156,17 +153,6 @@ function settingsOf(responses: ResponsesRequest): Settings {
   return { effort, format }
 }
 
-function maxTokensOf(
-  { max_output_tokens: asked }: ResponsesRequest,
-  maxOutputTokens: number | undefined,
-  report: Report,
-): number | undefined {
-  if (!isSet(asked)) return undefined
-  if (maxOutputTokens === undefined || asked <= maxOutputTokens) return asked
-  report('max_output_tokens')
-  return maxOutputTokens
-}
-
 /** Returns the format of the answer. It is flat in this dialect, but a nested object in chat. */
 function chatFormat(format: unknown): ChatResponseFormat | undefined {
   if (!isJsonObject(format) || format['type'] === 'text') return undefined
@@ -197,28 +183,13 @@ const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Returns a chat field as the caller wrote it: `messages[2].content` may be `input[5].content`. */
-export function callerField(field: string, paths: readonly string[]): string {
+function callerField(field: string, paths: readonly string[]): string {
   const known = CALLER_NAMES.get(field)
   if (known !== undefined) return known
   const place = /^messages\[(\d+)\](.*)$/.exec(field)
   const path = place === null ? undefined : paths[Number(place[1])]
   if (path !== undefined) return path + (place?.[2] ?? '')
   return field.replace(/^messages\b/, 'input').replace(/^response_format\b/, 'text.format')
-}
-
-/** Renames the fields in an error of a vendor's translator to this dialect. */
-export function asCallerError(cause: unknown, paths: readonly string[]): unknown {
-  if (!GatewayError.isInstance(cause) || cause.param === undefined) return cause
-  return renamedError(cause, callerField(cause.param, paths))
-}
-
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
-}
-
-/** Shortens a name for a header, because callers choose some names. */
-function headerName(field: string): string {
-  return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
 }
 
 /** The messages of a chat, and the path in the request where each begins: `input[3]`. */

@@ -1,9 +1,9 @@
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet, objectsIn } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import type { ChatMessage } from '../chat/chat-request.ts'
 import { pluginExtras } from '../chat/chat-surcharges.ts'
-import { type CallerUrl, type CarriedState, defineEndpoint, type Endpoint, type RemoteMedia } from '../endpoint.ts'
+import { type CallerUrl, type CarriedState, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { checkRequest, fieldPath, jsonSchemaOf } from '../schema.ts'
 import {
@@ -22,7 +22,7 @@ import {
   textsIn,
 } from '../texts.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
-import { addWebUrls, isWebUrl } from '../web-urls.ts'
+import { addWebUrls, type ImagePlaces, remoteImages } from '../web-urls.ts'
 import { backgroundResponses } from './background-responses.ts'
 import { ToolNames } from './chat-tools.ts'
 import { isEnvelope, peekReasoning, reasoningIn } from './reasoning-envelope.ts'
@@ -85,45 +85,7 @@ function addAddresses(part: unknown, path: string, urls: CallerUrl[]): void {
   }
 }
 
-/** Returns the images of a request with a URL, in messages and tool outputs, or `undefined`. */
-export function remotePictures(request: ResponsesRequest): RemoteMedia<ResponsesRequest> | undefined {
-  const { input } = request
-  if (!Array.isArray(input)) return undefined
-  const urls: CallerUrl[] = []
-  walk(input, (url, param) => {
-    urls.push({ url, param })
-    return undefined
-  })
-  if (urls.length === 0) return undefined
-  return {
-    urls,
-    inline(dataUrls) {
-      let next = 0
-      return { ...request, input: walk(input, () => dataUrls[next++]) }
-    },
-  }
-}
-
-/** Called for each image in the order of the request. Returns its replacement, or `undefined` to keep it. */
-type Visit = (url: string, param: string) => string | undefined
-
-function walk(items: readonly ResponsesItem[], visit: Visit): ResponsesItem[] {
-  return items.map((item, index) => {
-    for (const member of ['content', 'output']) {
-      const parts = item[member]
-      if (Array.isArray(parts)) return { ...item, [member]: walkParts(parts, `input[${index}].${member}`, visit) }
-    }
-    return item
-  })
-}
-
-function walkParts(parts: readonly unknown[], path: string, visit: Visit): unknown[] {
-  return parts.map((part, index) => {
-    if (!isJsonObject(part) || part['type'] !== 'input_image' || !isWebUrl(part['image_url'])) return part
-    const replaced = visit(part['image_url'], `${path}[${index}].image_url`)
-    return replaced === undefined ? part : { ...part, image_url: replaced }
-  })
-}
+const IMAGES: ImagePlaces = { list: 'input', nested: ['content', 'output'], type: 'input_image', url: 'image_url' }
 
 /** Tools that callers run. */
 const TOOLS_OF_CALLERS: ReadonlySet<unknown> = new Set(['function', 'custom'])
@@ -137,9 +99,9 @@ const cachedResponses: CachedAnswers<ResponsesRequest, ResponsesOffer> = {
   isExcluded: (request) =>
     request.store !== false ||
     request.background === true ||
-    isGiven(request.previous_response_id) ||
-    isGiven(request.conversation) ||
-    isGiven(request['prompt']) ||
+    isSet(request.previous_response_id) ||
+    isSet(request.conversation) ||
+    isSet(request['prompt']) ||
     hasOtherTier(request) ||
     hasHostedTool(request.tools, TOOLS_OF_CALLERS) ||
     pluginExtras(request).length > 0 ||
@@ -153,10 +115,6 @@ const cachedResponses: CachedAnswers<ResponsesRequest, ResponsesOffer> = {
 /** Whether an item is a reference or adds tools. */
 function refersToItems(input: ResponsesRequest['input']): boolean {
   return Array.isArray(input) && input.some((item) => item.type === 'item_reference' || item['tools'] !== undefined)
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
 }
 
 const kindOf = kindsByName({
@@ -263,7 +221,7 @@ function hiddenReasoning(item: AnswerObject): string {
 
 /** Returns the parts in which an item shows reasoning. */
 function shownReasoning({ summary, content }: AnswerObject): AnswerObject[] {
-  return [summary, content].flatMap((parts) => (Array.isArray(parts) ? parts.filter(isJsonObject) : []))
+  return [summary, content].flatMap((parts) => objectsIn(parts))
 }
 
 const CARRIED = 'encrypted_content'
@@ -493,7 +451,7 @@ const common = {
   // A vendor of this dialect receives the request unchanged, and most fetch images themselves.
   remoteMedia: (request, { responses, chat }, model) =>
     (responses === undefined ? chat?.takesImageUrls?.(model) : responses.takesImageUrls) === false
-      ? remotePictures(request)
+      ? remoteImages(request, IMAGES)
       : undefined,
   conversation: (request) => new ResponsesConversation(request),
   texts: responsesTexts,

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../schema.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
@@ -169,8 +169,4 @@ function needsInput({ value, issues }: z.core.ParsePayload<Readonly<Record<strin
   if (isSet(value['input']) || HOLDS_INPUT.some((field) => isSet(value[field]))) return
   const message = `is required without ${HOLDS_INPUT.join(', ')}`
   issues.push({ code: 'custom', path: ['input'], message, input: value })
-}
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null
 }

@@ -1,16 +1,14 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { GatewayError } from '../../core/errors.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { MAX_ANSWER_ITEMS } from '../answer-json.ts'
 import type { ChatAnnotation, FinishReason } from '../chat/chat-completion.ts'
-import { TranslatedStream } from '../chat/chat-operation.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
-import { type ChatStreamDecoder, type ChatStreamWriter, JsonTextEnd } from '../chat/chat-stream-writer.ts'
+import { type AnswerEnd, type AnswerWriter, JsonTextEnd } from '../chat/chat-stream-writer.ts'
 import { retryAfterOf } from '../error-dialect.ts'
-import type { VendorCall } from '../operation.ts'
 import { type CallableTool, CUSTOM_INPUT, type ToolNames } from './chat-tools.ts'
 import { type EnvelopeOwner, MESSAGE_STATE, type ReasoningState, sealReasoning } from './reasoning-envelope.ts'
 import {
@@ -38,7 +36,7 @@ const MAX_CALL_ID_LENGTH = 64
  * Writes neutral chat events as the events of a Responses stream (OpenAI API reference, "Streaming events"). The dialect has one
  * answer per request. Events after the finish are ignored.
  */
-export class ResponsesStreamWriter implements ChatStreamWriter {
+export class ResponsesStreamWriter implements AnswerWriter {
   /** Whether the written output contains something that a caller keeps. */
   hasContent = false
   /** Bytes of text, reasoning and arguments of tool calls so far, including those that are not shown. */
@@ -68,11 +66,6 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
   /** Whether the answer has its finish reason. */
   get hasTextEnded(): boolean {
     return this.#finish !== undefined
-  }
-
-  /** Number of the last event; -1 before the first. */
-  get lastNumber(): number {
-    return this.#sequenceNumber - 1
   }
 
   /** Returns the text written since the last call, or an empty string. */
@@ -135,13 +128,18 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     if (this.#takes(choice)) this.#finish = reason
   }
 
-  /** Ends the answer. Returns its last event separately, and the whole response. */
-  done(usage: Usage | undefined): { readonly lastEvent: string; readonly response: Record<string, unknown> } {
+  done(usage: Usage | undefined): Required<AnswerEnd> {
     if (this.#finish === undefined) this.finish('stop')
     const status = incompleteReason(this.#finish) === undefined ? 'completed' : 'incomplete'
     this.#output.finish(status === 'incomplete')
     const response = this.#response(status, usage)
     return { lastEvent: this.#written(`response.${status}`, { response }), response }
+  }
+
+  /** Returns bytes that keep a silent stream open, once it has begun. */
+  keepAlive(): string {
+    this.begin()
+    return this.take() || keepAliveEvent(this.#sequenceNumber - 1)
   }
 
   /** Returns the end of a stream that broke. */
@@ -193,50 +191,6 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
 function incompleteReason(reason: FinishReason | undefined): IncompleteReason | undefined {
   if (reason === 'length') return 'max_output_tokens'
   return reason === 'content_filter' ? 'content_filter' : undefined
-}
-
-/** Joins a vendor's chat decoder and the writer of Responses events into a stream of bytes for the caller. */
-export class TranslatedResponsesStream extends TranslatedStream {
-  /** Last event of a whole answer, sent once the answer is stored. */
-  closing: string | undefined
-  /** The whole response, once it is known. */
-  keptAnswer: Record<string, unknown> | undefined
-  readonly #events: ResponsesStreamWriter
-  readonly #billedUsage: VendorCall<object>['billedUsage']
-
-  constructor(
-    decoder: ChatStreamDecoder,
-    writer: ResponsesStreamWriter,
-    billedUsage?: VendorCall<object>['billedUsage'],
-  ) {
-    super(decoder, writer)
-    this.#events = writer
-    this.#billedUsage = billedUsage
-  }
-
-  /** Returns bytes that keep a silent stream open, once it has begun. */
-  keepAlive(): string {
-    this.#events.begin()
-    const begun = this.#events.take()
-    return begun === '' ? keepAliveEvent(this.#events.lastNumber) : begun
-  }
-
-  /** Returns the end of a stream that broke. */
-  failed(error: GatewayError): string {
-    return this.#events.fail(error)
-  }
-
-  protected override take(): string {
-    return this.#events.take()
-  }
-
-  protected override finish(): void {
-    const { usage } = this.decoder
-    const billed = this.#billedUsage === undefined ? usage : this.#billedUsage(usage, this.outputBytesSeen)
-    const { lastEvent, response } = this.#events.done(billed)
-    this.closing = lastEvent
-    this.keptAnswer = response
-  }
 }
 
 /** Receives the events in order: the type without its prefix `response.`, and the other members of the data. */
@@ -599,22 +553,19 @@ function callItem({ tool, callId, json }: CallDraft, id: string, status: string)
   const namespace = tool.namespace === undefined ? {} : { namespace: tool.namespace }
   const isOpen = status === 'in_progress'
   if (tool.kind === 'tool_search')
-    return { type: 'tool_search_call', ...head, execution: 'client', arguments: objectOf(json) }
+    return { type: 'tool_search_call', ...head, execution: 'client', arguments: objectOf(parseVendorJson(json)) }
   if (tool.kind === 'custom') {
-    const input = objectOf(json)[CUSTOM_INPUT]
-    return { type: 'custom_tool_call', ...head, name: tool.name, ...namespace, input: textOf(input, json) }
+    const input = objectOf(parseVendorJson(json))[CUSTOM_INPUT]
+    return {
+      type: 'custom_tool_call',
+      ...head,
+      name: tool.name,
+      ...namespace,
+      input: typeof input === 'string' ? input : json,
+    }
   }
   const text = json === '' && !isOpen ? '{}' : json
   return { type: 'function_call', ...head, name: tool.name, ...namespace, arguments: text }
-}
-
-function textOf(input: unknown, json: string): string {
-  return typeof input === 'string' ? input : json
-}
-
-function objectOf(json: string): Record<string, unknown> {
-  const value = parseVendorJson(json)
-  return isJsonObject(value) ? value : {}
 }
 
 /** Type of the event that keeps a stream open. */

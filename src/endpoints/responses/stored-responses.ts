@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectsIn } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import {
   type ConversationPage,
@@ -514,7 +514,7 @@ function storedEvents(response: Readonly<Members>, startingAfter: number): strin
   const begun = { ...response, status: 'in_progress', output: [], usage: null, completed_at: null }
   write('response.created', { response: begun })
   write('response.in_progress', { response: begun })
-  const output = Array.isArray(response['output']) ? response['output'].filter(isJsonObject) : []
+  const output = objectsIn(response['output'])
   output.forEach((item, index) => {
     writeItem(item, index, write)
   })
@@ -531,14 +531,14 @@ function storedEvents(response: Readonly<Members>, startingAfter: number): strin
 function writeItem(item: Members, outputIndex: number, write: (type: string, members: Members) => void): void {
   const place = { item_id: item['id'], output_index: outputIndex }
   write('response.output_item.added', { output_index: outputIndex, item: emptied(item) })
-  for (const [index, part] of partsOf(item['summary']).entries()) {
+  for (const [index, part] of objectsIn(item['summary']).entries()) {
     const inPart = { ...place, summary_index: index }
     write('response.reasoning_summary_part.added', { ...inPart, part: { ...part, text: '' } })
     write('response.reasoning_summary_text.delta', { ...inPart, delta: part['text'] })
     write('response.reasoning_summary_text.done', { ...inPart, text: part['text'] })
     write('response.reasoning_summary_part.done', { ...inPart, part })
   }
-  if (item['type'] === 'message') writeParts(partsOf(item['content']), place, write)
+  if (item['type'] === 'message') writeParts(objectsIn(item['content']), place, write)
   if (item['type'] === 'function_call') {
     write('response.function_call_arguments.delta', { ...place, delta: item['arguments'] })
     write('response.function_call_arguments.done', { ...place, arguments: item['arguments'] })
@@ -563,7 +563,7 @@ function writeParts(parts: readonly Members[], place: Members, write: (type: str
       write('response.refusal.done', { ...inPart, refusal: part['refusal'] })
     } else {
       write('response.output_text.delta', { ...inPart, delta: part['text'], logprobs: [] })
-      for (const [number, annotation] of partsOf(part['annotations']).entries())
+      for (const [number, annotation] of objectsIn(part['annotations']).entries())
         write('response.output_text.annotation.added', { ...inPart, annotation_index: number, annotation })
       write('response.output_text.done', { ...inPart, text: part['text'], logprobs: [] })
     }
@@ -577,10 +577,6 @@ function emptied(item: Members): Members {
   if (item['type'] === 'reasoning') return { ...begun, summary: [], encrypted_content: null }
   if (item['type'] === 'function_call') return { ...begun, arguments: '' }
   return item['type'] === 'custom_tool_call' ? { ...begun, input: '' } : begun
-}
-
-function partsOf(parts: unknown): Members[] {
-  return Array.isArray(parts) ? parts.filter(isJsonObject) : []
 }
 
 /** How responses are stored and read (OpenAI API reference, "Responses": get, delete, cancel, list input items). */

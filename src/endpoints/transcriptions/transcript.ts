@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { VendorFailure } from '../stream-transform.ts'
 import { longestReport, type Recording } from './transcription-request.ts'
@@ -49,7 +49,7 @@ export function incompleteTranscript(reason: unknown, told: unknown = reason): V
  * because a recording has some length. An impossible report becomes an implausible number, so that it is replaced and reported.
  */
 export function transcriptionUsage(answer: Readonly<Record<string, unknown>>, recording: Recording): Usage | undefined {
-  const reported = isJsonObject(answer['usage']) ? answer['usage'] : {}
+  const reported = objectOf(answer['usage'])
   const tokens = tokensIn(reported)
   if (tokens !== undefined) return tokens
   for (const value of [reported['seconds'], answer['duration']]) {

@@ -1,7 +1,8 @@
 import type { CatalogModel, ModelDefinition } from '../../catalog/model.ts'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, isSet, parseVendorJson } from '../../core/json.ts'
 import { checkEnumerated, memberNames } from '../../core/known-members.ts'
+import { chatByCall } from '../../endpoints/chat/chat-operation.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import { firstHeader } from '../../wire/headers.ts'
@@ -79,9 +80,11 @@ export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
     reasonsUnseen: openaiReasonsUnseen,
     streamFailure: errors.fromStream,
   }
-  const openai = openaiDialects({
-    others: openaiChat({ ...dialect, answerRepair: CALL_ID_REPAIR }),
-    openWeight: openaiChat({ ...dialect, answerRepair: OPEN_WEIGHT_REPAIR }),
+  const others = openaiChat({ ...dialect, answerRepair: CALL_ID_REPAIR })
+  const openWeight = openaiChat({ ...dialect, answerRepair: OPEN_WEIGHT_REPAIR })
+  const openai = chatByCall(({ model }) => (isOpenWeight(model.upstream) ? openWeight : others), {
+    ...others,
+    protocols: ['openai'],
   })
   return {
     ...common,
@@ -117,46 +120,18 @@ function converseChat(prefix: string, apiKeys: readonly string[]): ChatOperation
   }
 }
 
-/** Chat in OpenAI's dialect, by the way that a model answers in it. */
-function openaiDialects({
-  others,
-  openWeight,
-}: Readonly<Record<'others' | 'openWeight', ChatOperation>>): ChatOperation {
-  const of = ({ model }: VendorCall<ChatRequest>): ChatOperation => (isOpenWeight(model.upstream) ? openWeight : others)
-  return {
-    ...others,
-    protocols: ['openai'],
-    fromWire: (answer, call) => of(call).fromWire(answer, call),
-    brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
-    decoder: (call, writer) => of(call).decoder(call, writer),
-    passThrough: {
-      ...others.passThrough!,
-      fromWire: (chunks, call) => of(call).passThrough!.fromWire(chunks, call),
-      stream: (call) => of(call).passThrough!.stream!(call),
-    },
-  }
-}
-
 /** Chat in the dialect of each model: OpenAI's, or Converse. */
 function bedrockChat(openai: ChatOperation, converse: ChatOperation): ChatOperation {
   const of = (model: CatalogModel): ChatOperation => (surfaceOf(model) === 'openai' ? openai : converse)
-  const passThrough = openai.passThrough!
-  const applies = (call: VendorCall<ChatRequest>): boolean => of(call.model) === openai && passThrough.applies(call)
-  return {
+  return chatByCall(({ model }) => of(model), {
     protocols: SURFACES,
-    toWire: (call) => of(call.model).toWire(call),
-    fromWire: (answer, call) => of(call.model).fromWire(answer, call),
-    brokenAnswer: (answer, call) => of(call.model).brokenAnswer?.(answer, call),
-    decoder: (call, writer) => of(call.model).decoder(call, writer),
-    passThrough: { ...passThrough, applies },
     takesImageUrls: () => false,
     takesCacheControl: () => true,
     mostOutputTokens: (model) => of(model).mostOutputTokens?.(model),
     makesAnswerFormats: (model) => of(model).makesAnswerFormats?.(model) ?? false,
     // The dialect of OpenAI leaves them out too: see its rules.
     leavesOut: SURCHARGES_LEFT_OUT,
-    reasonsUnseen: (call) => of(call.model).reasonsUnseen?.(call) ?? false,
-  }
+  })
 }
 
 /** Dialects of the service for chats, as in the `protocol` of rows. */
@@ -363,8 +338,4 @@ function textsOf(input: EmbeddingsRequest['input']): string[] {
 
 function isVector(value: unknown): value is number[] {
   return Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === 'number')
-}
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null
 }

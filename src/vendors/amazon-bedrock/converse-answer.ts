@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, textOf } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion } from '../../endpoints/chat/chat-completion.ts'
@@ -46,7 +46,7 @@ export function converseFromWire(
     message: { id: firstHeader(answer.headers, 'x-amzn-requestid') ?? randomUUID() },
   })
   for (const [index, block] of message['content'].entries()) {
-    reader.read({ type: 'content_block_start', index, content_block: startOf(membersOf(block)) })
+    reader.read({ type: 'content_block_start', index, content_block: startOf(objectOf(block)) })
     reader.read({ type: 'content_block_stop', index })
   }
   reader.read(stopEvent(stopReason))
@@ -59,7 +59,7 @@ export function converseFromWire(
 
 /** Reads a whole answer in which the model failed and that the service bills. */
 export function converseBroken(answer: WireAnswer): BrokenChat | undefined {
-  const body = membersOf(parseAnswerJson(new TextDecoder().decode(answer.body), 'input'))
+  const body = objectOf(parseAnswerJson(new TextDecoder().decode(answer.body), 'input'))
   const usage = usedOf(usageFrom(usageEvent(body)['usage']))
   if (!FAILED_STOPS.has(body['stopReason']) || usage === undefined) return undefined
   return { failure: { ...failedStop(body['stopReason']), status: answer.status }, usage }
@@ -138,7 +138,7 @@ class ConverseDecoder implements ChatStreamDecoder {
     if (this.failure !== undefined) return
     const value = payload.length === 0 ? {} : parseAnswerJson(payload.toString('utf8'))
     if (messageType === 'exception' || messageType === 'error') {
-      const message = errorMessage || textOf(membersOf(value)['message'])
+      const message = errorMessage || textOf(objectOf(value)['message'])
       this.failure = awsStreamFailure({ name, message }, this.#apiKeys)
     } else if (isJsonObject(value)) this.#readEvent(name, value)
     else if (EVENTS.has(name)) this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
@@ -152,10 +152,10 @@ class ConverseDecoder implements ChatStreamDecoder {
         this.#answer.read({ type: 'message_start', message: { id: randomUUID() } })
         break
       case 'contentBlockStart':
-        this.#begin(index, startOf(membersOf(value['start'])))
+        this.#begin(index, startOf(objectOf(value['start'])))
         break
       case 'contentBlockDelta':
-        this.#readDelta(index, membersOf(value['delta']))
+        this.#readDelta(index, objectOf(value['delta']))
         break
       case 'contentBlockStop':
         this.#begun.delete(index)
@@ -177,7 +177,7 @@ class ConverseDecoder implements ChatStreamDecoder {
 
   #readDelta(index: unknown, delta: Members): void {
     const { text, toolUse } = delta
-    const reasoning = membersOf(delta['reasoningContent'])
+    const reasoning = objectOf(delta['reasoningContent'])
     if (typeof text === 'string') this.#delta(index, 'text', { type: 'text_delta', text })
     if (isJsonObject(toolUse))
       this.#answer.read({
@@ -217,13 +217,13 @@ function startOf(block: Members): Members {
   }
   if (isJsonObject(reasoningContent)) {
     const { redactedContent } = reasoningContent
-    const shown = membersOf(reasoningContent['reasoningText'])
+    const shown = objectOf(reasoningContent['reasoningText'])
     return typeof redactedContent === 'string'
       ? { type: 'redacted_thinking', data: redactedContent }
       : { type: 'thinking', thinking: shown['text'], signature: shown['signature'] }
   }
   if (isJsonObject(citationsContent) && Array.isArray(citationsContent['content']))
-    return { type: 'text', text: citationsContent['content'].map((part) => textOf(membersOf(part)['text'])).join('') }
+    return { type: 'text', text: citationsContent['content'].map((part) => textOf(objectOf(part)['text'])).join('') }
   return { type: 'unknown' }
 }
 
@@ -233,14 +233,14 @@ function stopEvent(stopReason: unknown): Members {
 
 /** Converts usage to Messages. Both formats exclude cached tokens from the input tokens. */
 function usageEvent({ usage: counts, serviceTier }: Members): Members {
-  const usage = membersOf(counts)
-  const details = Array.isArray(usage['cacheDetails']) ? usage['cacheDetails'].map(membersOf) : []
+  const usage = objectOf(counts)
+  const details = Array.isArray(usage['cacheDetails']) ? usage['cacheDetails'].map(objectOf) : []
   const ofAnHour = details.filter(({ ttl }) => ttl === '1h').map(({ inputTokens }) => inputTokens)
   return {
     type: 'message_delta',
     delta: {},
     usage: {
-      service_tier: membersOf(serviceTier)['type'],
+      service_tier: objectOf(serviceTier)['type'],
       input_tokens: usage['inputTokens'],
       output_tokens: usage['outputTokens'],
       cache_read_input_tokens: usage['cacheReadInputTokens'],
@@ -248,14 +248,6 @@ function usageEvent({ usage: counts, serviceTier }: Members): Members {
       ...(ofAnHour.length === 0 ? {} : { cache_creation: { ephemeral_1h_input_tokens: ofAnHour[0] } }),
     },
   }
-}
-
-function membersOf(value: unknown): Members {
-  return isJsonObject(value) ? value : {}
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }
 
 /** Lengths of the frame and of its headers, plus the checksum of both. */

@@ -1,5 +1,5 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import { checkEnumerated, memberNames } from '../../core/known-members.ts'
 import { type AwsLocation, awsAddress, awsFailure, baseModelId, listedModelIds } from '../shared/aws.ts'
 import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
@@ -254,7 +254,7 @@ function report(answer: WireAnswer): NativeReport | undefined {
   if (batch === undefined) return undefined
   const { processing_status: status, results_url: resultsUrl, cancel_initiated_at: cancelledAt } = batch.fields
   if (typeof status !== 'string') return undefined
-  const counts = isJsonObject(batch.fields['request_counts']) ? batch.fields['request_counts'] : {}
+  const counts = objectOf(batch.fields['request_counts'])
   const hasEnded = status === 'ended'
   return {
     state: hasEnded ? 'ended' : 'running',
@@ -271,7 +271,7 @@ const EXACT: ExactMembers = new Map([['input', 'text']])
 
 function result(line: string): NativeResult | undefined {
   const entry = parseExactJson(line, EXACT)
-  const { custom_id: customId, result: outcome } = isJsonObject(entry) ? entry : {}
+  const { custom_id: customId, result: outcome } = objectOf(entry)
   if (typeof customId !== 'string' || !isJsonObject(outcome)) return undefined
   switch (outcome['type']) {
     case 'succeeded':
@@ -291,7 +291,7 @@ function result(line: string): NativeResult | undefined {
 
 /** The answer that a single call would have had. */
 function failureFrom(given: unknown): { readonly status: number; readonly body: string } {
-  const outer = isJsonObject(given) ? given : {}
+  const outer = objectOf(given)
   // The error itself, or an answer around it.
   const inner = isJsonObject(outer['error']) ? outer['error'] : outer
   const body = JSON.stringify({ type: 'error', error: inner })

@@ -2,17 +2,17 @@ import type { CatalogModel } from '../../catalog/model.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { parseAnswerJson } from '../../endpoints/answer-json.ts'
+import type { ArgumentsMember } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
-import { type SseReader, sseReader } from '../../wire/sse.ts'
-import { invalidResponse } from '../shared/invalid-response.ts'
+import type { KnownEvents } from '../../wire/event-template.ts'
 import { type ModelAbilities, modelAbilities } from '../shared/messages-abilities.ts'
 import { AnswerReader } from '../shared/messages-answer.ts'
 import { MESSAGES_CHAT_FIELDS, type MessagesRequest, messagesFromChat } from '../shared/messages-from-chat.ts'
 import { expectedAnswerTool } from '../shared/messages-tools.ts'
+import { EventDecoder } from '../shared/stream-parts.ts'
 import { fieldCheck, surchargesLeftOut } from '../shared/translated-chat-fields.ts'
-import type { VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
+import type { VendorCall, WireRequest } from '../vendor.ts'
 import { withCacheControl } from './cache-control.ts'
 import { messagesStreamError } from './error-from.ts'
 
@@ -87,13 +87,6 @@ export function messagesRequestFor(
 }
 
 /**
- * Matches a text delta without escapes, as in most events of a stream. Such a delta is valid JSON, and the group is the text.
- * Matching takes an eighth of the time of parsing.
- */
-const PLAIN_TEXT_DELTA =
-  /^\{"type":"content_block_delta","index":(?:0|[1-9]\d*),"delta":\{"type":"text_delta","text":"([^"\\\p{Cc}]*)"\} *\}$/u
-
-/**
  * Reads a streamed Messages answer (Anthropic, "Streaming messages"). The `type` in the data identifies an event; nothing
  * is returned after an error or after the end.
  * @param apiKeys Removed from the text of an error inside the stream.
@@ -106,18 +99,14 @@ export function chatDecoder(
   return new ChatDecoder(new AnswerReader(writer, expectedAnswerTool(call.request)), apiKeys)
 }
 
-class ChatDecoder implements ChatStreamDecoder {
-  failure: VendorFailure | undefined
-  /** Bytes are decoded into text immediately. */
-  readonly holdsNoBytes = true
+class ChatDecoder extends EventDecoder<true> implements ChatStreamDecoder {
   readonly #answer: AnswerReader
   readonly #apiKeys: readonly string[]
-  readonly #events: SseReader
 
   constructor(answer: AnswerReader, apiKeys: readonly string[]) {
+    super()
     this.#answer = answer
     this.#apiKeys = apiKeys
-    this.#events = sseReader(({ data }) => this.#read(data))
   }
 
   get isComplete(): boolean {
@@ -128,24 +117,24 @@ class ChatDecoder implements ChatStreamDecoder {
     return this.#answer.usage
   }
 
-  push(chunk: Uint8Array): void {
-    this.#events.push(chunk)
+  protected override get argumentsMember(): ArgumentsMember {
+    return 'input'
   }
 
-  end(): void {
-    this.#events.end()
+  protected override readKnown(known: KnownEvents<true>): boolean {
+    const { text } = known
+    if (text !== undefined) this.#answer.readText(text)
+    return text !== undefined
   }
 
-  #read(json: string): void {
-    if (this.failure !== undefined || this.isComplete) return
-    const plain = PLAIN_TEXT_DELTA.exec(json)
-    if (plain !== null) {
-      this.#answer.readText(plain[1]!)
+  protected override readValue(event: Record<string, unknown>): void {
+    const { type, delta } = event
+    if (type === 'error') {
+      this.fail(messagesStreamError(event, this.#apiKeys))
       return
     }
-    const event = parseAnswerJson(json, 'input')
-    if (!isJsonObject(event)) this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
-    else if (event['type'] === 'error') this.failure = messagesStreamError(event, this.#apiKeys)
-    else this.#answer.read(event)
+    this.#answer.read(event)
+    if (this.isComplete) this.finish()
+    if (isJsonObject(delta) && delta['type'] === 'text_delta') this.learn(event, [['delta', 'text']], true)
   }
 }

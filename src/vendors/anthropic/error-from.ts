@@ -1,4 +1,4 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, nonEmptyText, objectOf, parseVendorJson } from '../../core/json.ts'
 import { retryAfterSeconds } from '../../wire/headers.ts'
 import { isContextOverflow } from '../shared/openai-error.ts'
 import { redactCredentials } from '../shared/vendor-options.ts'
@@ -94,14 +94,14 @@ export function messagesStreamError(event: unknown, apiKeys: readonly string[]):
 
 // Anthropic and OpenAI have the same members under `error`. Proxies in front of the vendor send them flat.
 function readErrorBody(body: unknown, text: string): ErrorBody {
-  const outer = isJsonObject(body) ? body : {}
+  const outer = objectOf(body)
   const error = isJsonObject(outer['error']) ? outer['error'] : outer
-  const details = isJsonObject(error['details']) ? error['details'] : {}
-  const message = asText(error['message']) ?? asText(outer['error'])
+  const details = objectOf(error['details'])
+  const message = nonEmptyText(error['message']) ?? nonEmptyText(outer['error'])
   return {
     message: message ?? text.trim().slice(0, MAX_TEXT_CHARACTERS),
-    type: asText(error['type']),
-    code: asText(details['error_code']) ?? asText(error['code']),
+    type: nonEmptyText(error['type']),
+    code: nonEmptyText(details['error_code']) ?? nonEmptyText(error['code']),
     details: isJsonObject(error['details']) ? error['details'] : undefined,
   }
 }
@@ -136,8 +136,4 @@ function kindOfStatus(status: number, { message, code = '' }: ErrorBody): Failur
 
 function unknownKind(status: number): FailureKind {
   return status === 0 ? 'unavailable' : 'invalid_response'
-}
-
-function asText(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

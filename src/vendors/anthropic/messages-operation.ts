@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import { isServerTool, messagesCacheTime } from '../../endpoints/messages/messages-estimate.ts'
@@ -14,9 +14,11 @@ import {
   requestTools,
   toolPaths,
 } from '../../endpoints/messages/messages-request.ts'
+import { passTokenCount } from '../../endpoints/operation.ts'
 import { asBuffer, joinChunks } from '../../wire/chunks.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
-import { type ByteSpan, closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
+import type { KnownEvents } from '../../wire/event-template.ts'
+import type { ByteSpan } from '../../wire/json-cursor.ts'
 import { ByteEdits, findMembers, lastItem, replaceString } from '../../wire/json-edits.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { modelAbilities, thinksUnseen } from '../shared/messages-abilities.ts'
@@ -149,26 +151,19 @@ export function blockTextBytes(block: unknown): number {
 /** Reads a `type: "error"` object of a stream. */
 type StreamErrorReader = (event: unknown) => VendorFailure
 
-/** The most frequent event of a stream. It is passed on unread. */
-const DELTA_EVENT = 'content_block_delta'
-/** Start of such an event as the vendor writes it. Other spellings are parsed. */
-const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
-const LINE_FEED = 0x0a
-
-/** Prefix of generated text in a delta. Signatures and citations do not count. */
-const DELTA_MEMBER = Buffer.from('"delta":{"type":"')
-const DELTA_TEXTS: readonly Buffer[] = [
-  Buffer.from('text_delta","text":"'),
-  Buffer.from('input_json_delta","partial_json":"'),
-  Buffer.from('thinking_delta","thinking":"'),
-]
+/** Member with the generated text of a delta, by the type of the delta. Signatures and citations do not count. */
+const DELTA_TEXTS: ReadonlyMap<unknown, string> = new Map([
+  ['text_delta', 'text'],
+  ['input_json_delta', 'partial_json'],
+  ['thinking_delta', 'thinking'],
+])
 
 /**
  * Passes a streamed message on (Anthropic, "Streaming messages"): the vendor's bytes go through event by event, including pings,
  * comments and unknown events. Only `model` in `message_start` is replaced. Errors are removed, and so is an end mark of another
  * dialect, which proxies add and clients cannot read.
  */
-export class MessagesPassThrough extends PassThroughStream {
+export class MessagesPassThrough extends PassThroughStream<true> {
   readonly #publicModel: string
   readonly #readError: StreamErrorReader
   readonly #isInThread: boolean
@@ -200,27 +195,18 @@ export class MessagesPassThrough extends PassThroughStream {
     return normalisedUsage(this.#counts)
   }
 
-  protected override skipEvent(bytes: Buffer, start: number): number {
-    if (!startsWith(bytes, start, DELTA_START)) return -1
-    const lineEnd = bytes.indexOf(LINE_FEED, start + DELTA_START.length)
-    if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return -1
-    const textBytes = deltaBytes(bytes, start + DELTA_START.length, lineEnd)
-    if (textBytes === undefined) return -1
-    this.countContent(textBytes)
-    return lineEnd + 2
+  protected override readKnown(known: KnownEvents<true>): boolean {
+    this.countContent(known.textBytes)
+    return true
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
-    const { name } = event
-    const value = parseAnswerJson(event.text)
-    if (isJsonObject(value)) this.#read(value, value['type'] ?? name)
-    else if (event.isEndMark) this.drop()
-    else if (name === 'error' && !isRest) this.fail(this.#readError({}))
-    else this.failUnreadable(isRest)
+  protected override failUnreadable(event: EventLines, isRest: boolean): void {
+    if (event.name === 'error' && !isRest) this.fail(this.#readError({}))
+    else super.failUnreadable(event, isRest)
   }
 
-  #read(value: Record<string, unknown>, type: unknown): void {
-    switch (type) {
+  protected override readValue(value: Record<string, unknown>, { name }: EventLines): void {
+    switch (value['type'] ?? name) {
       case 'message_start':
         this.#readStart(value)
         return
@@ -228,8 +214,8 @@ export class MessagesPassThrough extends PassThroughStream {
         this.#isBetweenBlocks = false
         if (startsWithContent(value['content_block'])) this.countContent(blockTextBytes(value['content_block']))
         return
-      case DELTA_EVENT:
-        this.countContent(blockTextBytes(value['delta']))
+      case 'content_block_delta':
+        this.#readDelta(value)
         return
       case 'content_block_stop':
         this.#isBetweenBlocks = true
@@ -244,6 +230,13 @@ export class MessagesPassThrough extends PassThroughStream {
       case 'error':
         this.fail(this.#readError(value))
     }
+  }
+
+  #readDelta(value: Record<string, unknown>): void {
+    const { delta } = value
+    this.countContent(blockTextBytes(delta))
+    const member = isJsonObject(delta) ? DELTA_TEXTS.get(delta['type']) : undefined
+    if (member !== undefined) this.learn(value, [['delta', member]], true)
   }
 
   #readStart(value: Record<string, unknown>): void {
@@ -268,20 +261,6 @@ function threadIds({ id }: Record<string, unknown>): AnswerIds | undefined {
 /** Text and thinking begin empty. Tool calls and blocks that arrive whole are content immediately. */
 function startsWithContent(block: unknown): boolean {
   return isJsonObject(block) && block['type'] !== 'text' && block['type'] !== 'thinking'
-}
-
-/** Returns the bytes of generated text in a delta event, `bytes[start, end)`, or `undefined` if it must be parsed. */
-function deltaBytes(bytes: Buffer, start: number, end: number): number | undefined {
-  const member = bytes.subarray(start, end).indexOf(DELTA_MEMBER)
-  if (member === -1) return undefined
-  const type = start + member + DELTA_MEMBER.length
-  for (const text of DELTA_TEXTS) {
-    if (!startsWith(bytes, type, text)) continue
-    const open = type + text.length - 1
-    const close = closingQuote(bytes, open, end)
-    return close === -1 ? undefined : decodedByteLength(bytes, open + 1, close)
-  }
-  return undefined
 }
 
 /**
@@ -521,10 +500,4 @@ function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesReq
     outputBytes,
     answerIds: conversation && threadIds(message),
   }
-}
-
-/** Passes a token count through. Returns `undefined` if there is none. */
-function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
-  const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
-  return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined
 }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/model.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { SpeechDecoder, SpeechTokens, TakeSamples } from '../../endpoints/speech/speech-endpoint.ts'
 import { unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
@@ -14,12 +14,12 @@ import {
 import { soundStart } from '../../wire/audio/encoders.ts'
 import { base64Chunks } from '../../wire/base64.ts'
 import { joinChunks } from '../../wire/chunks.ts'
-import { type ServerSentEvent, sseReader } from '../../wire/sse.ts'
-import { invalidResponse } from '../shared/invalid-response.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
 import { openaiUsage } from '../shared/openai-chat-answer.ts'
 import { isErrorEnvelope } from '../shared/openai-chat-dialect.ts'
 import type { ErrorReader } from '../shared/openai-error.ts'
 import { AUDIO_TYPES } from '../shared/openai-transcriptions.ts'
+import { EventDecoder } from '../shared/stream-parts.ts'
 import { bearerHeaders } from '../shared/vendor-options.ts'
 import type { SpeechOperation, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
 
@@ -62,46 +62,42 @@ interface SpeechDecoderOptions {
  * `finish_reason` in the last one, which is null or the string "null" before. A file header before the first samples is skipped.
  * Comment lines, ids and `status:` lines are ignored.
  */
-class DashScopeSpeechDecoder implements SpeechDecoder {
+class DashScopeSpeechDecoder extends EventDecoder implements SpeechDecoder {
   isComplete = false
-  failure: VendorFailure | undefined
   tokens: SpeechTokens | undefined
-
   readonly #options: SpeechDecoderOptions
-  readonly #events = sseReader((event) => this.#read(event), MAX_SOUND_EVENT_BYTES)
   #hasSound = false
 
   constructor(options: SpeechDecoderOptions) {
+    super(MAX_SOUND_EVENT_BYTES)
     this.#options = options
   }
 
-  push(chunk: Uint8Array): void {
-    this.#events.push(chunk)
+  protected override readEvent(event: EventLines, isRest: boolean): void {
+    const body = parseVendorJson(event.text)
+    if (event.name === 'error') this.fail(this.#options.streamFailure(objectOf(body)))
+    else if (event.name === 'done' && !isJsonObject(body)) this.finish()
+    else super.readEvent(event, isRest)
   }
 
-  end(): void {
-    this.#events.end()
+  protected override finish(): void {
+    this.isComplete = true
+    super.finish()
   }
 
-  #read({ event, data }: ServerSentEvent): void {
-    if (this.failure !== undefined || this.isComplete) return
-    const body = parseVendorJson(data)
-    if (event === 'error') {
-      this.failure = this.#options.streamFailure(isJsonObject(body) ? body : {})
-    } else if (isJsonObject(body)) {
-      this.#readResult(body)
-      if (event === 'done' && this.failure === undefined) this.isComplete = true
-    } else if (event === 'done' || data === '[DONE]') {
-      this.isComplete = true
-    } else {
-      this.failure = invalidResponse('The vendor sent an event that is not JSON.')
-    }
+  protected override readEndMark(): void {
+    this.finish()
+  }
+
+  protected override readValue(body: Record<string, unknown>, { name }: EventLines): void {
+    this.#readResult(body)
+    if (name === 'done' && this.failure === undefined) this.finish()
   }
 
   #readResult(body: Record<string, unknown>): void {
     const { output } = body
     if (!isJsonObject(output)) {
-      if (typeof body['code'] === 'string' && body['code'] !== '') this.failure = this.#options.streamFailure(body)
+      if (typeof body['code'] === 'string' && body['code'] !== '') this.fail(this.#options.streamFailure(body))
       return
     }
     const audio = output['audio']
@@ -109,7 +105,7 @@ class DashScopeSpeechDecoder implements SpeechDecoder {
     if (typeof data === 'string' && data !== '') this.#readSound(Buffer.from(data, 'base64'))
     this.tokens = tokensOf(body['usage']) ?? this.tokens
     const reason = output['finish_reason']
-    if (typeof reason === 'string' && reason !== '' && reason !== 'null') this.isComplete = true
+    if (typeof reason === 'string' && reason !== '' && reason !== 'null') this.finish()
   }
 
   #readSound(bytes: Buffer): void {

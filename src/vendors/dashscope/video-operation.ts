@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { ERROR_TABLE, GatewayError } from '../../core/errors.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, nonEmptyText, objectOf, parseVendorJson } from '../../core/json.ts'
 import { hasAtMost } from '../../endpoints/character-count.ts'
 import { readIntent } from '../../endpoints/videos/read-intent.ts'
 import {
@@ -203,7 +203,7 @@ function acceptedTask(answer: WireAnswer): AcceptedTask | undefined {
 /** Whether the vendor confirms a cancellation: an object with the request id, and without a code, whatever the status. */
 function confirmsCancel(answer: WireAnswer): boolean {
   const body = bodyOf(answer)
-  return body !== undefined && textOf(body['code']) === undefined
+  return body !== undefined && nonEmptyText(body['code']) === undefined
 }
 
 /** Error for the caller if the operator's account is at fault, as for every other call. */
@@ -222,7 +222,7 @@ function taskReport(
   const output = outputOf(body)
   const status = STATUSES.get(output?.['task_status'])
   if (body === undefined || output === undefined || status === undefined) return undefined
-  const usage = isJsonObject(body['usage']) ? body['usage'] : {}
+  const usage = objectOf(body['usage'])
   const seconds = billedSeconds(usage)
   const { video_url: contentUrl, seed, message } = output
   const error = status === 'failed' ? taskError(output, body, apiKeys) : undefined
@@ -248,8 +248,9 @@ function taskError(
   body: Record<string, unknown>,
   apiKeys: readonly string[],
 ): NonNullable<TaskReport['error']> {
-  const code = textOf(output['code']) ?? textOf(body['code']) ?? 'task_failed'
-  const message = textOf(output['message']) ?? textOf(body['message']) ?? 'The vendor could not render the video.'
+  const code = nonEmptyText(output['code']) ?? nonEmptyText(body['code']) ?? 'task_failed'
+  const message =
+    nonEmptyText(output['message']) ?? nonEmptyText(body['message']) ?? 'The vendor could not render the video.'
   return { code, message: redactCredentials(message, apiKeys) }
 }
 
@@ -261,10 +262,6 @@ function bodyOf(answer: WireAnswer): Record<string, unknown> | undefined {
 function outputOf(body: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
   const output = body?.['output']
   return isJsonObject(output) ? output : undefined
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 /**

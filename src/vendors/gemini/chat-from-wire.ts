@@ -1,13 +1,14 @@
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
-import { type SseReader, sseReader } from '../../wire/sse.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
 import { CompletionCollector } from '../shared/completion-collector.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
+import { EventDecoder } from '../shared/stream-parts.ts'
 import type { BrokenChat, VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
 import { brokenCandidate, responseFailure } from './api-request.ts'
 import { signatureExtra } from './model-abilities.ts'
@@ -173,7 +174,7 @@ class AnswerReader {
       },
       choice,
     )
-    this.#writer.toolCallArguments(index, exactJsonText(isJsonObject(args) ? args : {}), choice)
+    this.#writer.toolCallArguments(index, exactJsonText(objectOf(args)), choice)
   }
 
   /** Older models give calls no id. Other vendors that may read the history later allow 40 word characters. */
@@ -201,7 +202,7 @@ class AnswerReader {
 
 /** Returns the parts of a candidate, which may have `content: {}`, `parts: null`, or no content. */
 export function partsOf({ content }: Record<string, unknown>): Record<string, unknown>[] {
-  return isJsonObject(content) && Array.isArray(content['parts']) ? content['parts'].filter(isJsonObject) : []
+  return objectsIn(objectOf(content)['parts'])
 }
 
 /**
@@ -344,46 +345,45 @@ export function chatDecoder(call: VendorCall<ChatRequest>, writer: ChatStreamWri
   return new ChatDecoder(new AnswerReader(writer, call))
 }
 
-class ChatDecoder implements ChatStreamDecoder {
+class ChatDecoder extends EventDecoder implements ChatStreamDecoder {
   readonly hasRunningUsage = true
   readonly #answer: AnswerReader
-  readonly #events: SseReader
   readonly #tail = new BareJsonTail()
-  #unreadable: VendorFailure | undefined
 
   constructor(answer: AnswerReader) {
+    super()
     this.#answer = answer
-    this.#events = sseReader(({ data }) => this.#read(data))
   }
 
   get isComplete(): boolean {
     return this.#answer.isComplete
   }
 
-  get failure(): VendorFailure | undefined {
-    return this.#unreadable ?? this.#answer.failure
-  }
-
   get usage(): Usage | undefined {
     return this.#answer.usage
   }
 
-  push(chunk: Uint8Array): void {
-    if (this.failure === undefined) this.#events.push(this.#tail.push(chunk))
+  override push(chunk: Uint8Array): void {
+    if (!this.isOver) super.push(this.#tail.push(chunk))
   }
 
-  end(): void {
-    if (this.failure !== undefined) return
-    this.#events.end()
+  protected override bodyEnded(): undefined {
     const tail = this.#tail.end()
     if (tail !== undefined) this.#read(tail)
   }
 
-  #read(data: string): void {
+  protected override readEvent(event: EventLines): void {
     // Proxies for several dialects add OpenAI's end mark to every stream.
-    if (this.failure !== undefined || data === '' || data === '[DONE]') return
+    if (event.text !== '' && !event.isEndMark) this.#read(event.text)
+  }
+
+  #read(data: string): void {
     const response = parseAnswerJson(data, 'args')
-    if (response === undefined) this.#unreadable = invalidResponse('the vendor sent an event that is not JSON')
-    else this.#answer.read(response)
+    if (response === undefined) {
+      this.fail(invalidResponse('the vendor sent an event that is not JSON'))
+      return
+    }
+    this.#answer.read(response)
+    if (this.#answer.failure !== undefined) this.fail(this.#answer.failure)
   }
 }

@@ -1,6 +1,6 @@
 import { WorkBudget } from '../../core/calls-in-flight.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import type { ChatRequest, ChatTool } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/invalid-response.ts'
@@ -11,7 +11,7 @@ import {
   fieldCheck,
   reportLostMarks,
   surchargesLeftOut,
-  type TranslationTable,
+  translationTable,
 } from '../shared/translated-chat-fields.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import {
@@ -27,45 +27,19 @@ import { type ModelAbilities, modelAbilities, reasoningToWire } from './model-ab
 import { parametersToWire, schemaToWire } from './schema-to-wire.ts'
 
 /** Every field of a chat request at this vendor (Gemini API, "GenerateContentRequest" and "GenerationConfig"). */
-export const CHAT_FIELDS = {
-  model: 'mapped',
-  messages: 'mapped',
-  temperature: 'mapped',
-  top_p: 'mapped',
-  max_tokens: 'mapped',
-  max_completion_tokens: 'mapped',
-  n: 'mapped',
-  stream: 'mapped',
-  stream_options: 'mapped',
-  stop: 'mapped',
-  presence_penalty: 'mapped',
-  frequency_penalty: 'mapped',
-  logit_bias: 'dropped',
-  logprobs: 'mapped',
-  top_logprobs: 'mapped',
-  seed: 'mapped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'dropped',
-  response_format: 'mapped',
-  reasoning_effort: 'mapped',
-  user: 'dropped',
-  audio: 'refused',
-  function_call: 'refused',
-  functions: 'refused',
-  modalities: 'refused',
-  metadata: 'dropped',
-  moderation: 'dropped',
-  prediction: 'dropped',
-  prompt_cache_key: 'dropped',
-  prompt_cache_options: 'dropped',
-  prompt_cache_retention: 'dropped',
-  safety_identifier: 'dropped',
-  service_tier: 'dropped',
-  store: 'dropped',
-  verbosity: 'dropped',
-  web_search_options: 'dropped',
-} as const satisfies TranslationTable
+export const CHAT_FIELDS = translationTable({
+  mapped: [
+    ...['model', 'messages', 'temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'n', 'stream'],
+    ...['stream_options', 'stop', 'presence_penalty', 'frequency_penalty', 'logprobs', 'top_logprobs', 'seed'],
+    ...['tools', 'tool_choice', 'response_format', 'reasoning_effort'],
+  ],
+  refused: ['audio', 'function_call', 'functions', 'modalities'],
+  dropped: [
+    ...['logit_bias', 'parallel_tool_calls', 'user', 'metadata', 'moderation', 'prediction'],
+    ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'safety_identifier'],
+    ...['service_tier', 'store', 'verbosity', 'web_search_options'],
+  ],
+} as const)
 
 /** Billing fields of surcharges that are never sent to the vendor. */
 export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CHAT_FIELDS)
@@ -207,10 +181,6 @@ function addResponseFormat(config: GenerationConfig, request: ChatRequest, conte
   if (!isJsonObject(schema)) return
   if (context.abilities.jsonSchema) config.responseJsonSchema = schema
   else config.responseSchema = schemaToWire(schema, 'response_format.json_schema.schema', context.budget)
-}
-
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
 }
 
 /**

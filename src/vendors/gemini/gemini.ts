@@ -1,5 +1,5 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import { memberNames } from '../../core/known-members.ts'
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../shared/google.ts'
@@ -251,7 +251,7 @@ function resultsOf(operation: Fields): string[] {
 
 function failureOf(operation: Fields, apiKeys: readonly string[]): NonNullable<NativeReport['failure']> {
   const error = isJsonObject(operation['error']) ? operation['error'] : batchOf(operation)['error']
-  const { code, message } = isJsonObject(error) ? error : {}
+  const { code, message } = objectOf(error)
   const [, name] = typeof code === 'number' ? httpErrorOf(code) : [0, 'UNKNOWN']
   return { code: name, message: redactGoogleKeys(typeof message === 'string' ? message : '', apiKeys) }
 }
@@ -288,7 +288,7 @@ const EXACT: ExactMembers = new Map([['args', 'text']])
 
 function result(line: string): NativeResult | undefined {
   const entry = parseExactJson(line, EXACT)
-  const { key: customId, response, error } = isJsonObject(entry) ? entry : {}
+  const { key: customId, response, error } = objectOf(entry)
   if (typeof customId !== 'string') return undefined
   if (isJsonObject(response)) return { customId, kind: 'answered', status: 200, body: exactJsonText(response) }
   if (!isJsonObject(error)) return undefined

@@ -1,6 +1,6 @@
 import type { WorkBudget } from '../../core/calls-in-flight.ts'
 import { ExactNumber, exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import {
   type JsonSchema,
   mergeSchemas,
@@ -53,7 +53,7 @@ export function parametersToWire(schema: unknown, path: string, budget: WorkBudg
 }
 
 function convert(node: unknown, trail: readonly string[], document: SchemaDocument): OpenApiSchema {
-  const place = resolveSchema({ schema: isJsonObject(node) ? node : {}, trail }, document)
+  const place = resolveSchema({ schema: objectOf(node), trail }, document)
   const { schema } = place
   const alternatives = alternativesOf(schema)
   if (alternatives !== undefined) return convertAlternatives(place, alternatives, document)
@@ -81,7 +81,7 @@ function convertAlternatives(place: SchemaPlace, members: unknown[], document: S
   let nullable = allowsNull(place.schema)
   const distinct = new Map<string, OpenApiSchema>()
   for (const member of members) {
-    const resolved = resolveSchema({ schema: isJsonObject(member) ? member : {}, trail: place.trail }, document)
+    const resolved = resolveSchema({ schema: objectOf(member), trail: place.trail }, document)
     if (isNullOnly(resolved.schema)) {
       nullable = true
       continue

@@ -1,6 +1,7 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import { memberNames } from '../../core/known-members.ts'
+import { chatByCall } from '../../endpoints/chat/chat-operation.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
@@ -112,25 +113,17 @@ function isOpen(upstream: string): boolean {
 
 /** Chat in the dialect of each model. */
 function chatByModel(chatOf: (upstream: string) => ChatOperation, allowsStorage: boolean): ChatOperation {
-  const of = ({ model }: VendorCall<ChatRequest>): ChatOperation => chatOf(model.upstream)
   const { leavesOut } = chatOf('')
-  return {
-    toWire(call) {
-      if (!allowsStorage) refuseStorage(call.request)
-      return of(call).toWire(call)
-    },
-    fromWire: (answer, call) => of(call).fromWire(answer, call),
-    brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
-    decoder: (call, writer) => of(call).decoder(call, writer),
-    reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
+  const chat = chatByCall(({ model }) => chatOf(model.upstream), {
     ...(leavesOut === undefined ? {} : { leavesOut }),
     // Files given by address need their type, which a URL does not state reliably, so the gateway sends bytes.
     takesImageUrls: () => false,
-    passThrough: {
-      applies: (call) => of(call).passThrough?.applies(call) ?? false,
-      fromWire: (chunks, call) => of(call).passThrough?.fromWire(chunks, call),
-      stream: (call) => of(call).passThrough!.stream!(call),
-      reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
+  })
+  return {
+    ...chat,
+    toWire(call) {
+      if (!allowsStorage) refuseStorage(call.request)
+      return chat.toWire(call)
     },
   }
 }
@@ -257,7 +250,7 @@ function predictionsFromWire({ body }: WireAnswer, call: VendorCall<EmbeddingsRe
   let inputTokens: number | undefined = 0
   for (const prediction of predictions) {
     const embeddings = isJsonObject(prediction) ? prediction['embeddings'] : undefined
-    const { values, statistics } = isJsonObject(embeddings) ? embeddings : {}
+    const { values, statistics } = objectOf(embeddings)
     if (!isVector(values)) return undefined
     vectors.push(unitVector(call, values))
     const tokens: unknown = isJsonObject(statistics) ? statistics['token_count'] : undefined

@@ -1,4 +1,4 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, nonEmptyText, objectOf, parseVendorJson } from '../../core/json.ts'
 import { awsDomain } from '../../credentials/aws-identity.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import { firstHeader } from '../../wire/headers.ts'
@@ -161,23 +161,19 @@ function clockOffsetMs(answer: WireAnswer, { name, message }: AwsException, nowM
 
 function exceptionIn({ headers, body }: WireAnswer): AwsException | undefined {
   const parsed = parseVendorJson(asBuffer(body).toString('utf8'))
-  const members = isJsonObject(parsed) ? parsed : {}
+  const members = objectOf(parsed)
   const name = nameIn(firstHeader(headers, 'x-amzn-errortype')) ?? nameIn(members['__type'])
-  const message = textIn(members['message']) ?? textIn(members['Message'])
+  const message = nonEmptyText(members['message']) ?? nonEmptyText(members['Message'])
   if (name === undefined && (message === undefined || members['error'] !== undefined)) return undefined
-  const dialect = isJsonObject(members['error']) ? textIn(members['error']['message']) : undefined
+  const dialect = isJsonObject(members['error']) ? nonEmptyText(members['error']['message']) : undefined
   return { name: name ?? '', message: message ?? dialect ?? '' }
 }
 
 /** Returns the name in `ThrottlingException:http://…` or `com.amazon.coral#ThrottlingException`. */
 function nameIn(value: unknown): string | undefined {
-  const text = textIn(value)
+  const text = nonEmptyText(value)
   const name = text?.split(':')[0]?.split('#').at(-1)?.trim()
   return name === '' ? undefined : name
-}
-
-function textIn(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 const REGION = /^[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}$/

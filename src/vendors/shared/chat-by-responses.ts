@@ -1,23 +1,23 @@
-import type { Buffer } from 'node:buffer'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn, textOf } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatAnnotation, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import { chatByCall } from '../../endpoints/chat/chat-operation.ts'
 import type { ChatRequest, EncryptedReasoning } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { asBuffer } from '../../wire/chunks.ts'
-import { EventLines, EventSplitter } from '../../wire/event-splitter.ts'
-import { startsWith } from '../../wire/json-cursor.ts'
+import type { KnownEvents } from '../../wire/event-template.ts'
 import type { ChatOperation, VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
 import { CompletionCollector } from './completion-collector.ts'
 import { invalidResponse } from './invalid-response.ts'
 import { applyFieldRules } from './openai-chat-dialect.ts'
 import type { OpenAIResponsesDialect } from './openai-responses.ts'
-import { DeltaEvent, deltaStart } from './openai-responses-stream.ts'
+import { DELTA_PATHS } from './openai-responses-stream.ts'
 import { responsesUsage } from './openai-responses-usage.ts'
 import { carriedReasoning } from './reasoning.ts'
 import { RESPONSES_PROTOCOL, responsesFromChat } from './responses-from-chat.ts'
+import { EventDecoder } from './stream-parts.ts'
 import { withoutModeration } from './translated-chat-fields.ts'
 import { bearerHeaders } from './vendor-options.ts'
 
@@ -32,21 +32,11 @@ export function chatByResponses(
   isRefused?: (upstream: string, request: ChatRequest) => boolean,
 ): ChatOperation {
   const translated = translatedChat(dialect)
-  const at = ({ model, request }: Parameters<ChatOperation['toWire']>[0]): ChatOperation =>
-    model.protocol === RESPONSES_PROTOCOL || isRefused?.(model.upstream, request) === true ? translated : chat
-  const { passThrough } = chat
-  return {
-    ...chat,
-    protocols: [RESPONSES_PROTOCOL],
-    toWire: (call) => at(call).toWire(call),
-    fromWire: (answer, call) => at(call).fromWire(answer, call),
-    brokenAnswer: (answer, call) => at(call).brokenAnswer?.(answer, call),
-    decoder: (call, writer) => at(call).decoder(call, writer),
-    reasonsUnseen: (call) => at(call).reasonsUnseen?.(call) ?? false,
-    ...(passThrough === undefined
-      ? {}
-      : { passThrough: { ...passThrough, applies: (call) => at(call) === chat && passThrough.applies(call) } }),
-  }
+  return chatByCall(
+    ({ model, request }) =>
+      model.protocol === RESPONSES_PROTOCOL || isRefused?.(model.upstream, request) === true ? translated : chat,
+    { ...chat, protocols: [RESPONSES_PROTOCOL] },
+  )
 }
 
 /** Creates chat for a server with Responses but without chat completions. */
@@ -108,28 +98,27 @@ interface StreamDialect {
   streamFailure(envelope: Record<string, unknown>): VendorFailure
 }
 
-const TEXT_DELTA = deltaStart('output_text')
-const SUMMARY_DELTA = deltaStart('reasoning_summary_text')
-
-// Shared by all streams, because each one reads its events synchronously.
-const event = new EventLines()
-const delta = new DeltaEvent()
+/** Kinds of the text deltas. */
+type DeltaKind = 'text' | 'reasoning'
+const DELTA_KINDS: ReadonlyMap<unknown, DeltaKind> = new Map([
+  ['response.output_text.delta', 'text'],
+  ['response.reasoning_summary_text.delta', 'reasoning'],
+])
 
 /**
  * Reads a streamed response as the answer to a chat (OpenAI API reference, "Streaming events"). Text deltas, the most frequent
  * events, are not parsed.
  */
-class ResponsesChatDecoder implements ChatStreamDecoder {
-  failure: VendorFailure | undefined
+class ResponsesChatDecoder extends EventDecoder<DeltaKind> implements ChatStreamDecoder {
   readonly #dialect: StreamDialect
   readonly #answer: ResponsesAnswerReader
-  readonly #splitter = new EventSplitter()
   readonly #askedTier: unknown
   readonly #readsDeltas: boolean
   #usage: Usage | undefined
   #error: VendorFailure | undefined
 
   constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, dialect: StreamDialect) {
+    super()
     this.#dialect = dialect
     this.#askedTier = call.request['service_tier']
     this.#answer = new ResponsesAnswerReader(writer, {
@@ -154,77 +143,31 @@ class ResponsesChatDecoder implements ChatStreamDecoder {
     return this.#usage !== undefined
   }
 
-  /** True between events. */
-  get holdsNoBytes(): boolean {
-    return this.#splitter.heldBytes === 0
+  /** An error without the failed response that should follow it. */
+  protected override bodyEnded(): undefined {
+    if (this.#error !== undefined) this.fail(this.#error)
   }
 
-  push(chunk: Uint8Array): void {
-    if (this.#isOver) return
-    const complete = this.#splitter.take(chunk)
-    if (complete !== undefined) this.#readAll(complete, false)
-    if (this.#splitter.isOversize && !this.#isOver)
-      this.failure = invalidResponse('The vendor sent an event that is too large.')
+  protected override readKnown(known: KnownEvents<DeltaKind>, kind: DeltaKind): boolean {
+    const { text } = known
+    if (text !== undefined) this.#answer[kind](text)
+    return text !== undefined
   }
 
-  end(): void {
-    const rest = this.#isOver ? undefined : this.#splitter.rest()
-    if (rest !== undefined) this.#readAll(rest, true)
-    // An error without the failed response that should follow it.
-    if (!this.#isOver) this.failure = this.#error
-  }
-
-  get #isOver(): boolean {
-    return this.failure !== undefined || this.isComplete
-  }
-
-  /** @param isRest Whether this is the remainder at the end of the body, which may be torn. */
-  #readAll(bytes: Buffer, isRest: boolean): void {
-    let position = 0
-    while (position < bytes.length && !this.#isOver) {
-      const behind = this.#readsDeltas ? -1 : this.#readDelta(bytes, position)
-      if (behind !== -1) {
-        position = behind
-        continue
-      }
-      event.read(bytes, position)
-      position = event.end
-      if (event.hasData) this.#readEvent(event, isRest)
-    }
-    event.release()
-    delta.release()
-  }
-
-  /** Returns the position after a text delta in the usual form, or -1 for any other event. */
-  #readDelta(bytes: Buffer, start: number): number {
-    const isText = startsWith(bytes, start, TEXT_DELTA)
-    const known = isText ? TEXT_DELTA : SUMMARY_DELTA
-    if (!isText && !startsWith(bytes, start, known)) return -1
-    if (!delta.find(bytes, start + known.length)) return -1
-    const { text } = delta
-    if (text === undefined) return -1
-    if (isText) this.#answer.text(text)
-    else this.#answer.reasoning(text)
-    return delta.end
-  }
-
-  #readEvent(lines: EventLines, isRest: boolean): void {
-    const value = parseAnswerJson(lines.text)
-    if (isJsonObject(value)) this.#read(value)
-    // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
-    else if (!isRest && !lines.isEndMark)
-      this.failure = invalidResponse('The vendor sent an event that is not a JSON object.')
-  }
-
-  #read(value: Record<string, unknown>): void {
+  protected override readValue(value: Record<string, unknown>): void {
     const { type, error, response } = value
     if (type === 'error' || (type === undefined && isJsonObject(error))) {
       this.#error = this.#dialect.streamFailure(isJsonObject(error) ? value : { error: value })
     } else if (type === 'response.failed') {
-      const failed = isJsonObject(response) ? response : {}
+      const failed = objectOf(response)
       this.#usage = responsesUsage(failed, this.#askedTier)
-      this.failure = this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? error })
-    } else this.#answer.read(value)
+      this.fail(this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? error }))
+    } else {
+      this.#answer.read(value)
+      if (this.isComplete) this.finish()
+      const kind = this.#readsDeltas ? undefined : DELTA_KINDS.get(type)
+      if (kind !== undefined) this.learn(value, DELTA_PATHS, kind)
+    }
   }
 }
 
@@ -287,34 +230,34 @@ class ResponsesAnswerReader {
         this.#hasPartContent = false
         break
       case 'response.output_text.delta':
-        this.text(asText(delta), logprobsIn(event))
+        this.text(textOf(delta), logprobsIn(event))
         break
       case 'response.output_text.done':
-        if (!this.#hasPartContent) this.text(asText(event['text']), logprobsIn(event))
+        if (!this.#hasPartContent) this.text(textOf(event['text']), logprobsIn(event))
         break
       case 'response.refusal.delta':
-        this.#refusal(asText(delta))
+        this.#refusal(textOf(delta))
         break
       case 'response.refusal.done':
-        if (!this.#hasPartContent) this.#refusal(asText(event['refusal']))
+        if (!this.#hasPartContent) this.#refusal(textOf(event['refusal']))
         break
       case 'response.reasoning_summary_part.added':
         this.#needsParagraph = true
         break
       case 'response.reasoning_summary_text.delta':
       case 'response.reasoning_text.delta':
-        this.reasoning(asText(delta))
+        this.reasoning(textOf(delta))
         break
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
-        this.#arguments(place, asText(delta))
+        this.#arguments(place, textOf(delta))
         break
       case 'response.output_item.done':
         if (isJsonObject(item)) this.readItem(place, item)
         break
       case 'response.completed':
       case 'response.incomplete':
-        this.#end(isJsonObject(response) ? response : {})
+        this.#end(objectOf(response))
     }
   }
 
@@ -351,7 +294,7 @@ class ResponsesAnswerReader {
   #start(response: unknown): void {
     if (this.#hasStarted) return
     this.#hasStarted = true
-    this.#writer.start(isJsonObject(response) ? asText(response['id']) : '')
+    this.#writer.start(isJsonObject(response) ? textOf(response['id']) : '')
   }
 
   #beginItem(): void {
@@ -371,21 +314,21 @@ class ResponsesAnswerReader {
   }
 
   #message(item: Json): void {
-    const parts = listOf(item['content'])
+    const parts = objectsIn(item['content'])
     if (!this.#hasItemContent) {
       for (const part of parts) {
-        if (part['type'] === 'refusal') this.#refusal(asText(part['refusal']))
-        else this.text(asText(part['text']), logprobsIn(part))
+        if (part['type'] === 'refusal') this.#refusal(textOf(part['refusal']))
+        else this.text(textOf(part['text']), logprobsIn(part))
       }
     }
     const annotations: ChatAnnotation[] = []
     let offset = this.#textBefore
     for (const part of parts) {
-      for (const one of listOf(part['annotations'])) {
+      for (const one of objectsIn(part['annotations'])) {
         const citation = citationOf(one, offset)
         if (citation !== undefined) annotations.push(citation)
       }
-      offset += asText(part['text']).length
+      offset += textOf(part['text']).length
     }
     if (annotations.length > 0) this.#writer.annotations?.(annotations)
   }
@@ -398,7 +341,7 @@ class ResponsesAnswerReader {
     const extra = this.#reasoning.length === 0 ? {} : { extra: carriedReasoning(this.#reasoning, this.#call) }
     this.#reasoning = []
     const custom = type === 'custom_tool_call' ? { isCustom: true } : {}
-    this.#writer.toolCall({ index, id: asText(id), name: asText(name), ...extra, ...custom })
+    this.#writer.toolCall({ index, id: textOf(id), name: textOf(name), ...extra, ...custom })
   }
 
   #arguments(place: unknown, json: string): void {
@@ -412,14 +355,14 @@ class ResponsesAnswerReader {
     this.#openCall(place, item)
     if (this.#calls.get(place)?.hasArguments !== false) return
     const { type, input, arguments: json } = item
-    this.#arguments(place, type === 'custom_tool_call' ? asText(input) : asText(json) || '{}')
+    this.#arguments(place, type === 'custom_tool_call' ? textOf(input) : textOf(json) || '{}')
   }
 
   #reasoningItem({ id, encrypted_content: content, summary, content: texts }: Json): void {
     if (!this.#hasItemReasoning) {
-      for (const part of [...listOf(summary), ...listOf(texts)]) {
+      for (const part of [...objectsIn(summary), ...objectsIn(texts)]) {
         this.#needsParagraph = true
-        this.reasoning(asText(part['text']))
+        this.reasoning(textOf(part['text']))
       }
     }
     if (typeof id === 'string' && typeof content === 'string' && content !== '')
@@ -428,7 +371,7 @@ class ResponsesAnswerReader {
 
   #end(response: Json): void {
     this.#start(response)
-    for (const [place, item] of listOf(response['output']).entries()) this.readItem(place, item)
+    for (const [place, item] of objectsIn(response['output']).entries()) this.readItem(place, item)
     this.usage = responsesUsage(response, (this.#call.request as { readonly service_tier?: unknown }).service_tier)
     if (this.#reasoning.length > 0 && this.#textLength > 0)
       this.#writer.extraContent(carriedReasoning(this.#reasoning, this.#call))
@@ -453,19 +396,11 @@ function citationOf(annotation: Json, offset: number): ChatAnnotation | undefine
       start_index: offset + (typeof start === 'number' ? start : 0),
       end_index: offset + (typeof end === 'number' ? end : 0),
       url,
-      title: asText(title),
+      title: textOf(title),
     },
   }
 }
 
 function logprobsIn({ logprobs }: Json): readonly unknown[] | undefined {
   return Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined
-}
-
-function listOf(value: unknown): Json[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : []
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

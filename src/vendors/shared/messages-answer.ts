@@ -1,5 +1,5 @@
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet, numbersAt, objectOf, textOf } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
@@ -76,19 +76,19 @@ export class AnswerReader {
   read(event: MessagesEvent): void {
     switch (event['type']) {
       case 'message_start':
-        this.#startMessage(asObject(event['message']))
+        this.#startMessage(objectOf(event['message']))
         break
       case 'content_block_start':
-        this.#startBlock(event['index'], asObject(event['content_block']))
+        this.#startBlock(event['index'], objectOf(event['content_block']))
         break
       case 'content_block_delta':
-        this.#readDelta(this.#blocks.get(event['index']), asObject(event['delta']))
+        this.#readDelta(this.#blocks.get(event['index']), objectOf(event['delta']))
         break
       case 'content_block_stop':
         this.#closeBlock(event['index'])
         break
       case 'message_delta':
-        this.#readMessageDelta(asObject(event['delta']), event['usage'])
+        this.#readMessageDelta(objectOf(event['delta']), event['usage'])
         break
       case 'message_stop':
         this.#finish()
@@ -103,7 +103,7 @@ export class AnswerReader {
 
   #startMessage({ id, usage }: MessagesEvent): void {
     this.#counts = latestUsage(this.#counts, readMessagesUsage(usage))
-    this.#open(asText(id))
+    this.#open(textOf(id))
   }
 
   #open(id: string): void {
@@ -127,7 +127,7 @@ export class AnswerReader {
     }
     if (type === 'thinking') {
       if (typeof thinking === 'string' && thinking !== '') this.#writer.reasoning(thinking)
-      return { kind: 'thinking', thinking: asText(thinking), signature: asText(signature) }
+      return { kind: 'thinking', thinking: textOf(thinking), signature: textOf(signature) }
     }
     if (type === 'redacted_thinking' && typeof data === 'string') {
       this.#writer.thinkingBlock({ type: 'redacted_thinking', data })
@@ -136,24 +136,24 @@ export class AnswerReader {
     if (type !== 'tool_use' || typeof name !== 'string') return { kind: 'other' }
     if (name === this.#answerTool) return { kind: 'answer', startInput: input, hasJson: false }
     const toolIndex = this.#toolCount++
-    this.#writer.toolCall({ index: toolIndex, id: asText(id), name })
+    this.#writer.toolCall({ index: toolIndex, id: textOf(id), name })
     return { kind: 'tool', toolIndex, startInput: input, hasJson: false }
   }
 
   #readDelta(block: OpenBlock | undefined, delta: MessagesEvent): void {
     const { type } = delta
     if (type === 'text_delta') {
-      this.readText(asText(delta['text']))
+      this.readText(textOf(delta['text']))
       return
     }
     this.#open('')
-    if (type === 'input_json_delta') this.#addInputJson(block, asText(delta['partial_json']))
+    if (type === 'input_json_delta') this.#addInputJson(block, textOf(delta['partial_json']))
     if (type === 'thinking_delta') {
-      const thinking = asText(delta['thinking'])
+      const thinking = textOf(delta['thinking'])
       if (thinking !== '') this.#writer.reasoning(thinking)
       if (block?.kind === 'thinking') block.thinking += thinking
     }
-    if (type === 'signature_delta' && block?.kind === 'thinking') block.signature += asText(delta['signature'])
+    if (type === 'signature_delta' && block?.kind === 'thinking') block.signature += textOf(delta['signature'])
   }
 
   #addInputJson(block: OpenBlock | undefined, json: string): void {
@@ -198,14 +198,6 @@ function inputJson(startInput: unknown): string {
   return isJsonObject(startInput) ? exactJsonText(startInput) : '{}'
 }
 
-function asObject(value: unknown): MessagesEvent {
-  return isJsonObject(value) ? value : {}
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
 const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
@@ -233,23 +225,25 @@ function refusalText(stopDetails: unknown): string | undefined {
   return typeof explanation === 'string' && explanation !== '' ? explanation : undefined
 }
 
-/** Usage as Anthropic counts it: `input_tokens` excludes tokens read from or written to the cache. */
-interface MessagesUsage extends MessagesCounts {
-  readonly webSearches: number | undefined
-  readonly serviceTier: unknown
-  /** Samplings of the call, or `undefined` for one with the counts above. */
-  readonly iterations: readonly Iteration[] | undefined
-}
+/** Members of `usage` with the tokens of one sampling or of a whole call. Input excludes tokens read from or written to the cache. */
+const COUNTS = {
+  inputTokens: 'input_tokens',
+  cacheWriteTokens: 'cache_creation_input_tokens',
+  // Part of the tokens above with a lifetime of an hour. The last event of a stream does not repeat it.
+  cacheWrite1hTokens: 'cache_creation.ephemeral_1h_input_tokens',
+  cacheReadTokens: 'cache_read_input_tokens',
+  outputTokens: 'output_tokens',
+  thinkingTokens: 'output_tokens_details.thinking_tokens',
+} as const
 
-/** Tokens of one sampling, or of a whole call. */
-interface MessagesCounts {
-  readonly inputTokens: number | undefined
-  readonly cacheWriteTokens: number | undefined
-  /** Part of `cacheWriteTokens` with a lifetime of an hour. The last event of a stream does not repeat it. */
-  readonly cacheWrite1hTokens: number | undefined
-  readonly cacheReadTokens: number | undefined
-  readonly outputTokens: number | undefined
-  readonly thinkingTokens: number | undefined
+type MessagesCounts = Partial<Record<keyof typeof COUNTS, number>>
+
+/** Usage as Anthropic reports it. */
+interface MessagesUsage extends MessagesCounts {
+  webSearches?: number
+  serviceTier?: unknown
+  /** Samplings of the call. Absent for one with the counts above. */
+  iterations?: readonly Iteration[]
 }
 
 /** One sampling of a call. */
@@ -261,47 +255,34 @@ interface Iteration {
   readonly counts: MessagesCounts
 }
 
-/** Reads a `usage` object. Absent, null and non-numeric counts stay undefined; zero is kept. */
+/** Reads a `usage` object. Implausible numbers are kept, because settlement checks them; all other values are skipped. */
 export function readMessagesUsage(value: unknown): MessagesUsage {
-  const usage = isJsonObject(value) ? value : {}
-  const tools = usage['server_tool_use']
-  return {
-    ...readCounts(usage),
-    // The vendor sends null if none of its own tools was used (Anthropic, API reference, "Usage").
-    webSearches: tools === null ? 0 : isJsonObject(tools) ? count(tools['web_search_requests']) : undefined,
-    serviceTier: usage['service_tier'] ?? undefined,
-    iterations: readIterations(usage['iterations']),
+  const { service_tier: tier, iterations, ...others } = objectOf(value)
+  const tools = others['server_tool_use']
+  const usage: MessagesUsage = {
+    ...numbersAt(value, COUNTS),
+    ...numbersAt(tools, { webSearches: 'web_search_requests' }),
   }
-}
-
-function readCounts(usage: Readonly<Record<string, unknown>>): MessagesCounts {
-  const details = isJsonObject(usage['output_tokens_details']) ? usage['output_tokens_details'] : {}
-  const written = isJsonObject(usage['cache_creation']) ? usage['cache_creation'] : {}
-  return {
-    inputTokens: count(usage['input_tokens']),
-    cacheWriteTokens: count(usage['cache_creation_input_tokens']),
-    cacheWrite1hTokens: count(written['ephemeral_1h_input_tokens']),
-    cacheReadTokens: count(usage['cache_read_input_tokens']),
-    outputTokens: count(usage['output_tokens']),
-    thinkingTokens: count(details['thinking_tokens']),
-  }
+  // The vendor sends null if none of its own tools was used (Anthropic, API reference, "Usage").
+  if (tools === null) usage.webSearches = 0
+  if (isSet(tier)) usage.serviceTier = tier
+  if (Array.isArray(iterations) && iterations.length > 0)
+    usage.iterations = iterations.filter(isJsonObject).map(iterationOf)
+  return usage
 }
 
 /**
- * Reads `usage.iterations` (Anthropic, "Compaction" and "Advisor tool"). The counts of the call exclude summaries, and the usage of
- * an advisor, which is billed at the advisor's price.
+ * Reads an entry of `usage.iterations` (Anthropic, "Compaction" and "Advisor tool"). The counts of the call exclude summaries, and
+ * the usage of an advisor, which is billed at the advisor's price.
  */
-function readIterations(value: unknown): readonly Iteration[] | undefined {
-  if (!Array.isArray(value) || value.length === 0) return undefined
-  return value.filter(isJsonObject).map((iteration) => {
-    const { type, model } = iteration
-    const ofAnother = type !== 'message' && type !== 'compaction' && typeof model === 'string' && model !== ''
-    return {
-      isExtra: type !== undefined && type !== 'message',
-      model: ofAnother ? model : undefined,
-      counts: readCounts(iteration),
-    }
-  })
+function iterationOf(iteration: Readonly<Record<string, unknown>>): Iteration {
+  const { type, model } = iteration
+  const isOfAnother = type !== 'message' && type !== 'compaction' && typeof model === 'string' && model !== ''
+  return {
+    isExtra: type !== undefined && type !== 'message',
+    model: isOfAnother ? model : undefined,
+    counts: numbersAt(iteration, COUNTS),
+  }
 }
 
 /**
@@ -309,25 +290,13 @@ function readIterations(value: unknown): readonly Iteration[] | undefined {
  * (Anthropic, "Streaming messages").
  */
 export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): MessagesUsage {
-  return {
-    inputTokens: later.inputTokens ?? earlier.inputTokens,
-    cacheWriteTokens: later.cacheWriteTokens ?? earlier.cacheWriteTokens,
-    cacheWrite1hTokens: later.cacheWrite1hTokens ?? hourPart(earlier, later.cacheWriteTokens),
-    cacheReadTokens: later.cacheReadTokens ?? earlier.cacheReadTokens,
-    outputTokens: later.outputTokens ?? earlier.outputTokens,
-    thinkingTokens: later.thinkingTokens ?? earlier.thinkingTokens,
-    webSearches: later.webSearches ?? earlier.webSearches,
-    serviceTier: later.serviceTier ?? earlier.serviceTier,
-    iterations: later.iterations ?? earlier.iterations,
-  }
-}
-
-/** Keeps the hour part of cache writes if a later event reports only the total. */
-function hourPart(earlier: MessagesUsage, total: number | undefined): number | undefined {
-  const { cacheWriteTokens, cacheWrite1hTokens } = earlier
-  const isHourAlone =
-    cacheWrite1hTokens !== undefined && cacheWrite1hTokens > 0 && cacheWrite1hTokens === cacheWriteTokens
-  return isHourAlone ? (total ?? cacheWrite1hTokens) : cacheWrite1hTokens
+  const usage = { ...earlier, ...later }
+  const { cacheWriteTokens: total, cacheWrite1hTokens: ofAnHour } = earlier
+  // A later event may report only the total of cache writes.
+  const isHourAlone = ofAnHour !== undefined && ofAnHour > 0 && ofAnHour === total
+  if (isHourAlone && later.cacheWrite1hTokens === undefined && later.cacheWriteTokens !== undefined)
+    usage.cacheWrite1hTokens = later.cacheWriteTokens
+  return usage
 }
 
 /**
@@ -361,34 +330,20 @@ function totalsOf(counts: MessagesCounts): Usage | undefined {
   }
 }
 
-const COUNTS = [
-  'inputTokens',
-  'cacheWriteTokens',
-  'cacheWrite1hTokens',
-  'cacheReadTokens',
-  'outputTokens',
-  'thinkingTokens',
-] as const satisfies (keyof MessagesCounts)[]
-
 /**
  * Adds up what the called model consumed. The vendor reports some counts for the first sampling only and others as a sum, so the
  * larger value was billed. Summaries are in neither.
  */
 function allSamplings(counts: MessagesCounts, iterations: readonly Iteration[]): MessagesCounts {
   const own = iterations.filter(({ model }) => model === undefined)
-  const listed = own.filter(({ isExtra }) => !isExtra)
-  const extra = own.filter(({ isExtra }) => isExtra)
-  const totals: { -readonly [Name in keyof MessagesCounts]: number | undefined } = { ...counts }
-  for (const name of COUNTS) {
-    const most = Math.max(counts[name] ?? 0, sumOf(listed, name))
-    const added = sumOf(extra, name)
-    if (counts[name] !== undefined || most + added > 0) totals[name] = most + added
+  const sumOf = (name: keyof MessagesCounts, ofExtra: boolean): number =>
+    own.reduce((sum, { isExtra, counts: part }) => (isExtra === ofExtra ? sum + (part[name] ?? 0) : sum), 0)
+  const totals: MessagesCounts = { ...counts }
+  for (const name of Object.keys(COUNTS) as (keyof MessagesCounts)[]) {
+    const total = Math.max(counts[name] ?? 0, sumOf(name, false)) + sumOf(name, true)
+    if (counts[name] !== undefined || total > 0) totals[name] = total
   }
   return totals
-}
-
-function sumOf(iterations: readonly Iteration[], name: keyof MessagesCounts): number {
-  return iterations.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
 }
 
 function otherModelsOf(iterations: readonly Iteration[]): ModelUsage[] {
@@ -401,9 +356,4 @@ function otherModelsOf(iterations: readonly Iteration[]): ModelUsage[] {
 /** Reads a `usage` object of a whole answer. */
 export function usageFrom(value: unknown): Usage | undefined {
   return normalisedUsage(readMessagesUsage(value))
-}
-
-// Implausible numbers are kept. Settlement checks them.
-function count(value: unknown): number | undefined {
-  return typeof value === 'number' ? value : undefined
 }

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
 import { parseExactJson } from '../../core/exact-json.ts'
-import { assertPlainJson, isJsonObject } from '../../core/json.ts'
+import { assertPlainJson, isJsonObject, objectOf } from '../../core/json.ts'
 import { type CacheMark, cacheMarkOf } from '../../endpoints/cache-marks.ts'
 import type { ChatContentPart, ChatMessage, ChatToolCall, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
 import { assertFittingJsonTexts } from '../../endpoints/chat/chat-stream-writer.ts'
@@ -457,7 +457,7 @@ function imageBlock(url: string, path: string): ImageBlock {
 }
 
 function documentBlock(file: unknown, path: string, { documentTypes, fileUrls }: ContentAbilities): DocumentBlock {
-  const { file_data: fileData, file_url: url, filename } = isJsonObject(file) ? file : {}
+  const { file_data: fileData, file_url: url, filename } = objectOf(file)
   const title = typeof filename === 'string' && filename !== '' ? { title: filename } : {}
   if (fileUrls === true && fileData === undefined && typeof url === 'string' && /^https?:\/\//i.test(url))
     return { type: 'document', source: { type: 'url', url }, ...title }

@@ -13,7 +13,7 @@ import {
   textOf,
 } from './messages-conversation.ts'
 import { answerFormatFor, type MessagesTool, type MessagesToolChoice, toolsToWire } from './messages-tools.ts'
-import type { TranslationTable } from './translated-chat-fields.ts'
+import { translationTable } from './translated-chat-fields.ts'
 
 /** Caches the prompt up to here, for 5 minutes or an hour (Anthropic, "Prompt caching"). */
 export interface CacheControl {
@@ -164,42 +164,16 @@ function samplingToWire(
 }
 
 /** Treatment of every chat field in a Messages request (Anthropic, "OpenAI SDK compatibility", field tables). */
-export const MESSAGES_CHAT_FIELDS = {
-  model: 'mapped',
-  messages: 'mapped',
-  temperature: 'mapped',
-  top_p: 'mapped',
-  max_tokens: 'mapped',
-  max_completion_tokens: 'mapped',
-  n: 'refused',
-  stream: 'mapped',
-  stream_options: 'mapped',
-  stop: 'mapped',
-  presence_penalty: 'dropped',
-  frequency_penalty: 'dropped',
-  logit_bias: 'dropped',
-  logprobs: 'dropped',
-  top_logprobs: 'dropped',
-  seed: 'dropped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'mapped',
-  response_format: 'mapped',
-  reasoning_effort: 'mapped',
-  user: 'mapped',
-  safety_identifier: 'mapped',
-  audio: 'refused',
-  function_call: 'refused',
-  functions: 'refused',
-  modalities: 'refused',
-  metadata: 'dropped',
-  moderation: 'dropped',
-  prediction: 'dropped',
-  prompt_cache_key: 'dropped',
-  prompt_cache_options: 'dropped',
-  prompt_cache_retention: 'dropped',
-  service_tier: 'dropped',
-  store: 'dropped',
-  verbosity: 'dropped',
-  web_search_options: 'dropped',
-} as const satisfies TranslationTable
+export const MESSAGES_CHAT_FIELDS = translationTable({
+  mapped: [
+    ...['model', 'messages', 'temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'stream'],
+    ...['stream_options', 'stop', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format'],
+    ...['reasoning_effort', 'user', 'safety_identifier'],
+  ],
+  refused: ['n', 'audio', 'function_call', 'functions', 'modalities'],
+  dropped: [
+    ...['presence_penalty', 'frequency_penalty', 'logit_bias', 'logprobs', 'top_logprobs', 'seed', 'metadata'],
+    ...['moderation', 'prediction', 'prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
+    ...['service_tier', 'store', 'verbosity', 'web_search_options'],
+  ],
+} as const)

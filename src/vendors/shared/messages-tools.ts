@@ -1,7 +1,7 @@
 import type { WorkBudget } from '../../core/calls-in-flight.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../../endpoints/schema.ts'
 import { invalidParameter, unsupportedParameter } from './invalid-response.ts'
@@ -419,7 +419,7 @@ function oneObject(given: SchemaPlace, document: SchemaDocument): JsonSchema {
 function unitedProperties(schemas: readonly JsonSchema[], { budget, path }: SchemaDocument): JsonSchema {
   const found = new Map<string, Map<string, unknown>>()
   for (const { properties } of schemas)
-    for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
+    for (const [name, property] of Object.entries(objectOf(properties))) {
       const kinds = found.get(name) ?? new Map<string, unknown>()
       const written = exactJsonText(property)
       budget.pay(UNITS_PER_PROPERTY, path)

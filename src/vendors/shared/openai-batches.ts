@@ -1,5 +1,5 @@
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, nonEmptyText, objectOf, parseVendorJson } from '../../core/json.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import type { LinesBody, NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
 import { bearerHeaders, redactCredentials } from './vendor-options.ts'
@@ -116,7 +116,7 @@ function fileForm(name: string, lifetimeSeconds: number | undefined): LinesBody 
   }
 }
 
-function objectOf({ body }: WireAnswer): Record<string, unknown> | undefined {
+function bodyOf({ body }: WireAnswer): Record<string, unknown> | undefined {
   return objectIn(asBuffer(body).toString('utf8'))
 }
 
@@ -126,11 +126,7 @@ function objectIn(text: string): Record<string, unknown> | undefined {
 }
 
 function idOf(answer: WireAnswer): string | undefined {
-  return textOf(objectOf(answer)?.['id'])
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
+  return nonEmptyText(bodyOf(answer)?.['id'])
 }
 
 function readPage(
@@ -138,26 +134,26 @@ function readPage(
   nameMember: string,
   { name, sinceMs }: { readonly name: string; readonly sinceMs: number },
 ): { readonly batchId?: string | undefined; readonly after?: string | undefined } | undefined {
-  const page = objectOf(answer)
+  const page = bodyOf(answer)
   const data = page?.['data']
   if (page === undefined || !Array.isArray(data)) return undefined
   let last: string | undefined
   for (const batch of data) {
     if (!isJsonObject(batch)) return undefined
     const { id, metadata, created_at: createdAt } = batch
-    if (isJsonObject(metadata) && metadata[nameMember] === name) return { batchId: textOf(id) }
+    if (isJsonObject(metadata) && metadata[nameMember] === name) return { batchId: nonEmptyText(id) }
     if (typeof createdAt === 'number' && createdAt * 1_000 < sinceMs) return {}
-    last = textOf(id)
+    last = nonEmptyText(id)
   }
-  return page['has_more'] === true ? { after: textOf(page['last_id']) ?? last } : {}
+  return page['has_more'] === true ? { after: nonEmptyText(page['last_id']) ?? last } : {}
 }
 
 /** "The batch object" of OpenAI's API reference. */
 function readReport(answer: WireAnswer, apiKeys: readonly string[]): NativeReport | undefined {
-  const batch = objectOf(answer)
+  const batch = bodyOf(answer)
   const state = stateOf(batch?.['status'])
   if (batch === undefined || state === undefined) return undefined
-  const files = [textOf(batch['output_file_id']), textOf(batch['error_file_id'])]
+  const files = [nonEmptyText(batch['output_file_id']), nonEmptyText(batch['error_file_id'])]
   return {
     state,
     isExpired: batch['status'] === 'expired',
@@ -188,10 +184,10 @@ function stateOf(status: unknown): NativeReport['state'] | undefined {
 function failureOf(errors: unknown, apiKeys: readonly string[]): NonNullable<NativeReport['failure']> {
   const data = isJsonObject(errors) ? errors['data'] : undefined
   const first: unknown = Array.isArray(data) ? data[0] : undefined
-  const { code, message } = isJsonObject(first) ? first : {}
+  const { code, message } = objectOf(first)
   return {
-    code: textOf(code) ?? 'failed',
-    message: redactCredentials(textOf(message) ?? 'the vendor does not say why', apiKeys),
+    code: nonEmptyText(code) ?? 'failed',
+    message: redactCredentials(nonEmptyText(message) ?? 'the vendor does not say why', apiKeys),
   }
 }
 
@@ -203,7 +199,7 @@ function readResult(line: string): NativeResult | undefined {
   // Vectors have many numbers and no arguments, so they are parsed without exact numbers.
   const value = line.includes('"arguments"') ? parseExactJson(line, EXACT) : parseVendorJson(line)
   const result = isJsonObject(value) ? value : undefined
-  const customId = textOf(result?.['custom_id'])
+  const customId = nonEmptyText(result?.['custom_id'])
   if (result === undefined || customId === undefined) return undefined
   const { response, error } = result
   if (isJsonObject(response) && typeof response['status_code'] === 'number') {

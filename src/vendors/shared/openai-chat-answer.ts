@@ -1,21 +1,14 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
-import {
-  type ChatAnnotation,
-  type ChatAnswerMessage,
-  type ChatCompletion,
-  type ChatUsage,
-  chatUsage,
-  type FinishReason,
-} from '../../endpoints/chat/chat-completion.ts'
+import { type ChatAnnotation, chatUsage, type FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import { completionTextBytes } from '../../endpoints/chat/chat-operation.ts'
-import type { ChatRequest, ChatToolCall, ExtraContent } from '../../endpoints/chat/chat-request.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { asBuffer, joinChunks } from '../../wire/chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
-import type { AnswerBody, BrokenChat, VendorCall, WireAnswer } from '../vendor.ts'
+import type { AnswerBody, BrokenChat, VendorCall } from '../vendor.ts'
 import {
   type AnswerRepair,
   failedChoice,
@@ -25,7 +18,6 @@ import {
   type ReadDialect,
 } from './openai-chat-dialect.ts'
 import { tellsPurchasePrice, usageAtTier, withoutPurchasePrice } from './purchase-price.ts'
-import { callState, messageState, withServerState } from './server-state.ts'
 import { answerMark, argumentsText, inventedCallId } from './streamed-tool-calls.ts'
 
 /**
@@ -85,7 +77,7 @@ function billedWireUsage(
     wire['completion_tokens'] === reported?.outputTokens &&
     wire['prompt_tokens'] === reported?.inputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, counts)) return undefined
-  return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(counts) }
+  return { ...objectOf(wire), ...chatUsage(counts) }
 }
 
 function isRegular(choice: WireChoice): boolean {
@@ -153,31 +145,22 @@ function withText(called: Record<string, unknown>): Record<string, unknown> {
   return { ...called, arguments: argumentsText(called['arguments']) }
 }
 
-/** Reads a whole answer of the dialect into the neutral form. Returns `undefined` if it is not a chat completion. */
-export function openaiChatFromWire(
-  answer: WireAnswer,
-  call: VendorCall<ChatRequest>,
-  dialect: ReadDialect = {},
-): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const body = readCompletion(asBuffer(answer.body).toString('utf8'))
-  if (body === undefined) return undefined
-  mendParts(body, dialect.answerRepair)
-  const usage = usageIn(body, call, dialect)
-  const completion: ChatCompletion = {
-    id: typeof body['id'] === 'string' ? body['id'] : '',
-    object: 'chat.completion',
-    created: typeof body['created'] === 'number' ? body['created'] : Math.floor(call.nowMs / 1000),
-    model: call.publicModel,
-    choices: body.choices.map((choice, position) => ({
-      index: typeof choice['index'] === 'number' ? choice['index'] : position,
-      message: answerMessage(choice.message, answerMark(body['id'], call.nowMs), call.model.vendor),
-      logprobs: choice['logprobs'] ?? null,
-      finish_reason: endReason(choice['finish_reason'], hasCalls(choice.message)),
-    })),
-  }
-  const counted = usage === undefined ? undefined : chatUsageOf(usage)
-  if (counted !== undefined) completion.usage = counted
-  return { completion, usage }
+/**
+ * Reads a whole answer of the dialect as the only chunk of a stream, so that both have the same content. Returns `undefined` if it is
+ * not a chat completion.
+ */
+export function chunkOfCompletion(body: Uint8Array, dialect: ReadDialect): Record<string, unknown> | undefined {
+  const completion = readCompletion(asBuffer(body).toString('utf8'))
+  if (completion === undefined) return undefined
+  mendParts(completion, dialect.answerRepair)
+  const choices = completion.choices.map((choice, index) => {
+    const calls = choice.message['tool_calls']
+    const indexed = Array.isArray(calls)
+      ? calls.filter(isJsonObject).map((call, place) => ({ ...call, index: place }))
+      : calls
+    return { index, ...choice, delta: { ...choice.message, tool_calls: indexed } }
+  })
+  return { ...completion, choices }
 }
 
 /**
@@ -247,25 +230,6 @@ export function reasoningText(message: Record<string, unknown>): string {
   return typeof text === 'string' ? text : ''
 }
 
-function answerMessage(wire: Record<string, unknown>, answerId: string, vendor: string): ChatAnswerMessage {
-  const message: ChatAnswerMessage = {
-    role: 'assistant',
-    content: typeof wire['content'] === 'string' ? wire['content'] : null,
-    refusal: typeof wire['refusal'] === 'string' ? wire['refusal'] : null,
-  }
-  const calls = Array.isArray(wire['tool_calls']) ? wire['tool_calls'].filter(isJsonObject) : []
-  const toolCalls = calls.map((call, position) => toolCall(call, inventedCallId(answerId, position), vendor))
-  if (toolCalls.length > 0) message.tool_calls = toolCalls
-  const reasoning = reasoningText(wire)
-  if (reasoning !== '') message.reasoning_content = reasoning
-  const own = isJsonObject(wire['extra_content']) ? (wire['extra_content'] as ExtraContent) : undefined
-  const extra = withServerState(own, vendor, { message: messageState(wire) })
-  if (extra !== undefined) message.extra_content = extra
-  const annotations = annotationsIn(wire)
-  if (annotations.length > 0) message.annotations = annotations
-  return message
-}
-
 /** Returns the web sources of a message or delta. If a server sends no positions, they are all 0. */
 export function annotationsIn({ annotations }: Record<string, unknown>): ChatAnnotation[] {
   if (!Array.isArray(annotations)) return []
@@ -275,41 +239,6 @@ export function annotationsIn({ annotations }: Record<string, unknown>): ChatAnn
     const place = { start_index: typeof start === 'number' ? start : 0, end_index: typeof end === 'number' ? end : 0 }
     return [{ type, url_citation: { ...place, url, title: typeof title === 'string' ? title : '' } }]
   })
-}
-
-function toolCall(wire: Record<string, unknown>, inventedId: string, vendor: string): ChatToolCall {
-  const definition = isJsonObject(wire['function']) ? wire['function'] : {}
-  const call: ChatToolCall = {
-    id: typeof wire['id'] === 'string' && wire['id'] !== '' ? wire['id'] : inventedId,
-    type: 'function',
-    function: {
-      name: typeof definition['name'] === 'string' ? definition['name'] : '',
-      arguments: argumentsText(definition['arguments']),
-    },
-  }
-  const own = isJsonObject(wire['extra_content']) ? (wire['extra_content'] as ExtraContent) : undefined
-  const extra = withServerState(own, vendor, { call: callState(wire) })
-  if (extra !== undefined) call.extra_content = extra
-  return call
-}
-
-/** Returns `undefined` unless the vendor reported both totals: an answer never contains invented tokens. */
-function chatUsageOf(usage: Usage): ChatUsage | undefined {
-  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
-  if (inputTokens === undefined || outputTokens === undefined) return undefined
-  const chat: ChatUsage = {
-    prompt_tokens: inputTokens,
-    completion_tokens: outputTokens,
-    total_tokens: inputTokens + outputTokens,
-  }
-  if (cachedInputTokens !== undefined || cacheWriteTokens !== undefined) {
-    chat.prompt_tokens_details = {
-      ...(cachedInputTokens === undefined ? {} : { cached_tokens: cachedInputTokens }),
-      ...(cacheWriteTokens === undefined ? {} : { cache_write_tokens: cacheWriteTokens }),
-    }
-  }
-  if (reasoningTokens !== undefined) chat.completion_tokens_details = { reasoning_tokens: reasoningTokens }
-  return chat
 }
 
 // Finish reasons of the dialect and of servers that imitate it.

@@ -1,27 +1,27 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectsIn } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
-import { parseAnswerJson } from '../../endpoints/answer-json.ts'
+import type { ArgumentsMember } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatContentPart, ChatMessage, ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { asBuffer } from '../../wire/chunks.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
 import { firstHeader, mediaType } from '../../wire/headers.ts'
 import { OPEN_BRACE } from '../../wire/json-cursor.ts'
 import { ByteEdits, findKnownString, spliceText } from '../../wire/json-edits.ts'
-import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
-import type { BrokenChat, ChatOperation, VendorCall, VendorFailure, WireAnswer, WireRequest } from '../vendor.ts'
+import type { BrokenChat, ChatOperation, VendorCall, WireAnswer, WireRequest } from '../vendor.ts'
 import { CompletionCollector } from './completion-collector.ts'
 import { invalidResponse } from './invalid-response.ts'
 import {
   annotationsIn,
   brokenCompletion,
+  chunkOfCompletion,
   chunkUsage,
   endReason,
-  openaiChatFromWire,
   openaiFinishReason,
   openaiUsage,
   passChatBody,
@@ -40,6 +40,7 @@ import {
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
 import { usageAtTier, usedTier } from './purchase-price.ts'
 import { callState, heldState, joinedState, messageState, restoredState, withServerState } from './server-state.ts'
+import { EventDecoder } from './stream-parts.ts'
 import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 import { withoutModeration } from './translated-chat-fields.ts'
 import { bearerHeaders } from './vendor-options.ts'
@@ -54,9 +55,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
     reasonsUnseen,
     toWire: (call) => chatToWire(call, dialect),
     fromWire: (answer, call) =>
-      isEventStream(answer)
-        ? collectedChat([answer.body], call, dialect).read
-        : openaiChatFromWire(answer, call, dialect),
+      isEventStream(answer) ? collectedChat([answer.body], call, dialect).read : wholeChat(answer, call, dialect),
     brokenAnswer: (answer, call) =>
       isEventStream(answer)
         ? collectedChat([answer.body], call, dialect).broken
@@ -239,6 +238,24 @@ function isEventStream({ headers }: Pick<WireAnswer, 'headers'>): boolean {
   return mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
 }
 
+/** Reads a whole answer. Returns `undefined` if it is not a chat completion. */
+function wholeChat(
+  { body }: WireAnswer,
+  call: VendorCall<ChatRequest>,
+  dialect: OpenAIChatDialect,
+): ReturnType<ChatOperation['fromWire']> {
+  const chunk = chunkOfCompletion(body, dialect)
+  if (chunk === undefined) return undefined
+  const collector = new CompletionCollector()
+  const decoder = new OpenAIChatDecoder(call, collector, { ...dialect, answerRepair: undefined })
+  decoder.readWhole(chunk)
+  const { usage } = decoder
+  const completion = collector.completion(call, usage)
+  if (completion === undefined) return undefined
+  const { created } = chunk
+  return { completion: typeof created === 'number' ? { ...completion, created } : completion, usage }
+}
+
 /** Reads a finished stream: the answer, or the reason why there is none. A stream without its end is not an answer. */
 function collectedChat(
   chunks: readonly Uint8Array[],
@@ -271,10 +288,7 @@ interface ChoiceState {
 }
 
 /** Reads a streamed chat of the dialect and passes its content to a writer. */
-class OpenAIChatDecoder implements ChatStreamDecoder {
-  failure: VendorFailure | undefined
-  /** Bytes become text immediately. */
-  readonly holdsNoBytes = true
+class OpenAIChatDecoder extends EventDecoder implements ChatStreamDecoder {
   usage: Usage | undefined
   serviceTier: string | undefined
   readonly #dialect: OpenAIChatDialect
@@ -284,14 +298,13 @@ class OpenAIChatDecoder implements ChatStreamDecoder {
   readonly #cacheTime: CacheTime
   readonly #askedTier: unknown
   readonly #choices = new Map<number, ChoiceState>()
-  readonly #reader = sseReader((event) => this.#event(event))
   readonly #vendor: string
   #answerMark: string
   #hasStarted = false
   #isDone = false
-  #isEnding = false
 
   constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, dialect: OpenAIChatDialect) {
+    super()
     this.#dialect = dialect
     this.#repair = dialect.answerRepair?.chunks()
     this.#writer = writer
@@ -309,44 +322,25 @@ class OpenAIChatDecoder implements ChatStreamDecoder {
     return states.length >= this.#expectedChoices && states.every((state) => state.finish !== undefined)
   }
 
-  push(chunk: Uint8Array): void {
-    this.#read(() => this.#reader.push(chunk))
+  /** Reads a whole answer in one chunk. */
+  readWhole(chunk: Record<string, unknown>): void {
+    this.#readChunk(chunk)
+    this.readEndMark()
   }
 
-  end(): void {
-    this.#isEnding = true
-    this.#read(() => this.#reader.end())
+  protected override get argumentsMember(): ArgumentsMember {
+    return 'arguments'
   }
 
-  #read(read: () => void): void {
-    if (this.failure !== undefined || this.#isDone) return
-    try {
-      read()
-    } catch (error) {
-      if (!(error instanceof OversizeEventError)) throw error
-      this.failure = invalidResponse('The vendor sent an event that is too large.')
-    }
-  }
-
-  #event({ event, data }: ServerSentEvent): void {
-    if (this.failure !== undefined || this.#isDone) return
-    if (data.trim() === '[DONE]') {
-      this.#done()
-      return
-    }
-    const chunk = parseAnswerJson(data, 'arguments')
-    if (!isJsonObject(chunk)) {
-      // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
-      if (this.#isEnding) return
-      this.failure = invalidResponse('The vendor sent an event that is not JSON.')
-      return
-    }
-    if (event === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
+  protected override readValue(chunk: Record<string, unknown>, { name }: EventLines): void {
+    if (name === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       // An empty report is ignored, and the usage is estimated.
       this.usage = usedOf(this.#usageIn(chunk)) ?? this.usage
-      this.failure = this.#dialect.streamFailure(chunk)
-      return
-    }
+      this.fail(this.#dialect.streamFailure(chunk))
+    } else this.#readChunk(chunk)
+  }
+
+  #readChunk(chunk: Record<string, unknown>): void {
     this.#repair?.(chunk)
     this.usage = this.#usageIn(chunk) ?? this.usage
     this.serviceTier ??= usedTier(chunk['service_tier'], this.#askedTier)
@@ -398,7 +392,7 @@ class OpenAIChatDecoder implements ChatStreamDecoder {
       state.server = joinedState(state.server, message)
       state.isServerWritten = false
     }
-    const pieces = Array.isArray(delta['tool_calls']) ? delta['tool_calls'].filter(isJsonObject) : []
+    const pieces = objectsIn(delta['tool_calls'])
     for (const piece of pieces) this.#toolCall(piece, index, state)
     const hasText = reasoning !== '' || isText(delta['content']) || isText(delta['refusal'])
     return hasText || pieces.length > 0 || message !== undefined
@@ -417,9 +411,10 @@ class OpenAIChatDecoder implements ChatStreamDecoder {
     if (json !== '') this.#writer.toolCallArguments(index, json, choice)
   }
 
-  /** Handles the vendor's end mark. Choices without a reason get one from their content. */
-  #done(): void {
+  /** Choices without a reason get one from their content. */
+  protected override readEndMark(): void {
     this.#isDone = true
+    this.finish()
     for (const [index, state] of this.#choices) {
       if (state.finish === undefined) this.#finish(index, state, endReason(undefined, state.toolCalls.count > 0))
     }

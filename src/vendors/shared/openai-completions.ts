@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import { chatUsage } from '../../endpoints/chat/chat-completion.ts'
@@ -102,7 +102,7 @@ function usageIn({ usage, service_tier: tier }: Record<string, unknown>, askedTi
 }
 
 function choicesOf({ choices }: Record<string, unknown>): Record<string, unknown>[] {
-  return Array.isArray(choices) ? choices.filter(isJsonObject) : []
+  return objectsIn(choices)
 }
 
 function textBytes(choices: readonly Record<string, unknown>[]): number {
@@ -115,7 +115,7 @@ function mendChoices(answer: Record<string, unknown>, answersAsChat = false): bo
   if (answersAsChat) {
     answer['object'] = 'text_completion'
     answer['choices'] = choicesOf(answer).map(({ index, message, delta, finish_reason }) => {
-      const said = isJsonObject(message) ? message : isJsonObject(delta) ? delta : {}
+      const said = isJsonObject(message) ? message : objectOf(delta)
       return { index, text: said['content'] ?? '', logprobs: null, finish_reason }
     })
   }
@@ -163,15 +163,13 @@ class CompletionStream extends PassThroughStream {
     return this.#ending()
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
-    if (event.isEndMark) {
-      this.finish()
-      this.replaceEvent(this.#ending())
-      return
-    }
-    const chunk = parseAnswerJson(event.text)
-    if (!isJsonObject(chunk)) this.failUnreadable(isRest)
-    else if (event.name?.trim() === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
+  protected override readEndMark(): void {
+    this.finish()
+    this.replaceEvent(this.#ending())
+  }
+
+  protected override readValue(chunk: Record<string, unknown>, { name }: EventLines): void {
+    if (name?.trim() === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       this.usage = usedOf(usageIn(chunk, this.#askedTier)) ?? this.usage
       this.fail(this.#dialect.streamFailure(chunk))
     } else this.#readChunk(chunk)

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../../catalog/model.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage, UsageField } from '../../core/usage.ts'
 import { IMAGE_NAME, type ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
 import {
@@ -223,7 +223,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
     if (this.#completed > 0) this.isComplete = true
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
+  protected override readEvent(event: EventLines, isRest: boolean): void {
     if (event.isEndMark) {
       if (this.#completed > 0) this.isComplete = true
       return
@@ -231,7 +231,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
     const { data, name } = event
     const members = outlineMembers(data)
     if (members === undefined) {
-      this.failUnreadable(isRest)
+      this.failUnreadable(event, isRest)
       return
     }
     const written = memberValue(data, members, 'type')
@@ -239,7 +239,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
     if (name === 'error' || type === 'error' || holdsError(data, members)) {
       const envelope = parseVendorJson(event.text)
       // An error after the last image is ignored, because everything that is charged is complete.
-      this.fail(this.#options.streamFailure(isJsonObject(envelope) ? envelope : {}))
+      this.fail(this.#options.streamFailure(objectOf(envelope)))
     } else if (type.endsWith('.partial_image')) this.countContent()
     else if (type.endsWith('.completed')) {
       const wire = memberValue(data, members, 'usage')
@@ -281,8 +281,8 @@ function holdsError(chunks: readonly Uint8Array[], members: readonly JsonMember[
  */
 export function openaiImageUsage(value: unknown): Usage {
   if (!isJsonObject(value)) return {}
-  const input = isJsonObject(value['input_tokens_details']) ? value['input_tokens_details'] : {}
-  const output = isJsonObject(value['output_tokens_details']) ? value['output_tokens_details'] : {}
+  const input = objectOf(value['input_tokens_details'])
+  const output = objectOf(value['output_tokens_details'])
   const usage: MutableUsage = {}
   if (typeof value['input_tokens'] === 'number') usage.inputTokens = value['input_tokens']
   if (typeof input['image_tokens'] === 'number') usage.inputImageTokens = input['image_tokens']

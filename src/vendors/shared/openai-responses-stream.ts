@@ -1,14 +1,13 @@
 import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { ownMembersOf, type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import { brokenStreamEnd, keepAliveEvent } from '../../endpoints/responses/responses-stream-writer.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
-import { closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
+import type { KnownEvents } from '../../wire/event-template.ts'
 import { findKnownString } from '../../wire/json-edits.ts'
 import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
@@ -24,65 +23,21 @@ import {
 } from './openai-responses-usage.ts'
 import { PassThroughStream } from './stream-parts.ts'
 
-const DELTA_MEMBER = Buffer.from('"delta":"')
-const NO_BYTES = Buffer.alloc(0)
-const LINE_FEED = 0x0a
-
-/** The bytes before the data of a delta event of a Responses stream, as its vendors write them. */
-export function deltaStart(name: string): Buffer {
-  return Buffer.from(`event: response.${name}.delta\ndata: `)
-}
-
-/** The text of a delta event, found in its bytes and not parsed. Reusable, because a stream has many. */
-export class DeltaEvent {
-  data: Buffer = NO_BYTES
-  /** The quotes around the text within `data`. */
-  open = 0
-  close = 0
-  /** Position after the event. */
-  end = 0
-
-  /** Returns false if the event must be parsed. `dataStart` is the position after {@link deltaStart}. */
-  find(bytes: Buffer, dataStart: number): boolean {
-    const lineEnd = bytes.indexOf(LINE_FEED, dataStart)
-    if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return false
-    this.data = bytes.subarray(dataStart, lineEnd)
-    const member = this.data.indexOf(DELTA_MEMBER)
-    if (member === -1) return false
-    this.open = member + DELTA_MEMBER.length - 1
-    this.close = closingQuote(this.data, this.open, this.data.length)
-    this.end = lineEnd + 2
-    return this.close !== -1
-  }
-
-  /** The text, decoded; undefined if it is not valid JSON. */
-  get text(): string | undefined {
-    const text = this.data.toString('utf8', this.open + 1, this.close)
-    if (!text.includes('\\')) return text
-    const parsed = parseVendorJson(`"${text}"`)
-    return typeof parsed === 'string' ? parsed : undefined
-  }
-
-  /** Releases the bytes, which may be large. */
-  release(): void {
-    this.data = NO_BYTES
-  }
-}
-
 /** Parts of the dialect for a stream. */
 interface StreamDialect {
   streamFailure(envelope: Record<string, unknown>): VendorFailure
   readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
 }
 
-/** The most frequent events of a stream. They pass unread. */
-const DELTAS = ['output_text', 'function_call_arguments', 'reasoning_summary_text', 'custom_tool_call_input'].map(
-  deltaStart,
+/** Types of the most frequent events. */
+const DELTAS: ReadonlySet<unknown> = new Set(
+  ['output_text', 'function_call_arguments', 'reasoning_summary_text', 'custom_tool_call_input'].map(
+    (name) => `response.${name}.delta`,
+  ),
 )
-// Shared by all streams, because each one reads its events synchronously.
-const delta = new DeltaEvent()
-const NUMBER_MEMBER = Buffer.from('"sequence_number":')
-const ZERO = 0x30
+
+/** Paths of the values that differ between two deltas of the same text; the text is first. */
+export const DELTA_PATHS = [['delta'], ['sequence_number'], ['obfuscation']] as const
 
 const IMAGE_EVENT = `response.${IMAGE_CALL}.`
 
@@ -93,7 +48,7 @@ const BEGINNINGS: ReadonlySet<unknown> = new Set(['response.created', 'response.
  * Passes a streamed response through event by event (OpenAI API reference, "Streaming events"); only the model is replaced. The
  * last event is held back until the answer is stored. Errors are removed: the gateway writes the end of a stream that broke.
  */
-export class OpenAIResponsesStream extends PassThroughStream {
+export class OpenAIResponsesStream extends PassThroughStream<true> {
   usage: Usage | undefined
   closing: Uint8Array | undefined
   keptAnswer: Record<string, unknown> | undefined
@@ -167,21 +122,10 @@ export class OpenAIResponsesStream extends PassThroughStream {
     return responseObject(this.#facts, { status: 'in_progress', output: [], usage: null })
   }
 
-  protected override skipEvent(bytes: Buffer, start: number): number {
-    const known = DELTAS.find((one) => startsWith(bytes, start, one))
-    if (known === undefined || !delta.find(bytes, start + known.length)) return -1
-    const number = numberIn(delta.data)
-    if (number === undefined) return -1
-    this.#lastNumber = number
-    this.countContent(decodedByteLength(delta.data, delta.open + 1, delta.close))
-    return delta.end
-  }
-
-  protected readEvent(event: EventLines, isRest: boolean): void {
-    const value = parseAnswerJson(event.text)
-    if (isJsonObject(value)) this.#read(event, value)
-    else if (event.isEndMark) this.drop()
-    else this.failUnreadable(isRest)
+  protected override readKnown(known: KnownEvents<true>): boolean {
+    this.#lastNumber = known.number
+    this.countContent(known.textBytes)
+    return true
   }
 
   /** An error without the failed response that should follow it. */
@@ -189,18 +133,18 @@ export class OpenAIResponsesStream extends PassThroughStream {
     if (this.#error !== undefined) this.fail(this.#error)
   }
 
-  #read(event: EventLines, value: Record<string, unknown>): void {
+  protected override readValue(value: Record<string, unknown>, event: EventLines): void {
     const { type, sequence_number: number, response, item } = value
     if (type === 'error' || (type === undefined && isJsonObject(value['error']))) {
       this.#error = this.#dialect.streamFailure(isJsonObject(value['error']) ? value : { error: value })
       this.drop()
     } else if (type === 'response.failed') {
-      const failed = isJsonObject(response) ? response : {}
+      const failed = objectOf(response)
       this.usage = this.#usageOf(failed)
       this.fail(this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? value['error'] }))
     } else if (type === 'response.completed' || type === 'response.incomplete') {
       if (isJsonObject(response)) this.#end(event, value, response)
-      else this.failUnreadable(false)
+      else this.failUnreadable(event, false)
     } else {
       // The events above are removed, so the gateway uses their numbers for the end that it writes.
       if (typeof number === 'number') this.#lastNumber = number
@@ -213,6 +157,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
       if (type === 'response.output_item.added' || this.#isBetweenItems) this.#noteImage(item)
       else if (String(type).startsWith(IMAGE_EVENT)) this.#images.add(value['item_id'])
       if (this.#isBetweenItems) this.#itemDone(item)
+      if (DELTAS.has(type) && typeof number === 'number') this.learn(value, DELTA_PATHS, true)
     }
   }
 
@@ -276,19 +221,6 @@ export class OpenAIResponsesStream extends PassThroughStream {
     this.#lastNumber += 1
     return sseEvent(type, JSON.stringify({ type, sequence_number: this.#lastNumber, ...members }))
   }
-}
-
-function numberIn(data: Buffer): number | undefined {
-  const start = data.indexOf(NUMBER_MEMBER)
-  if (start === -1) return undefined
-  let number = 0
-  let position = start + NUMBER_MEMBER.length
-  const first = position
-  for (let digit = (data[position] ?? 0) - ZERO; digit >= 0 && digit <= 9; digit = (data[position] ?? 0) - ZERO) {
-    number = number * 10 + digit
-    position += 1
-  }
-  return position === first ? undefined : number
 }
 
 /** Returns the bytes of generated text in an event: a delta, or the name of a call that begins. */

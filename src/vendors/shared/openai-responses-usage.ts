@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, numbersAt, objectOf } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
@@ -9,6 +9,14 @@ import type { VendorCall } from '../vendor.ts'
 import { addCacheWrites, addCountsBeside, isSameUsage, type MutableUsage } from './openai-chat-answer.ts'
 import { openaiImageUsage } from './openai-images.ts'
 import { usageAtTier, withoutPurchasePrice } from './purchase-price.ts'
+
+/** Members of `usage` with token counts. */
+const COUNTS = {
+  inputTokens: 'input_tokens',
+  cachedInputTokens: 'input_tokens_details.cached_tokens',
+  outputTokens: 'output_tokens',
+  reasoningTokens: 'output_tokens_details.reasoning_tokens',
+} as const
 
 /**
  * Reads the usage of a response. `input_tokens` includes tokens read from or written to a cache. Searches are those that the vendor
@@ -25,14 +33,8 @@ export function responsesUsage(
 ): Usage | undefined {
   const { usage: counts, tool_usage: tools } = response
   if (!isJsonObject(counts)) return undefined
-  const input = isJsonObject(counts['input_tokens_details']) ? counts['input_tokens_details'] : {}
-  const output = isJsonObject(counts['output_tokens_details']) ? counts['output_tokens_details'] : {}
-  const usage: MutableUsage = {}
-  if (typeof counts['input_tokens'] === 'number') usage.inputTokens = counts['input_tokens']
-  if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
-  addCacheWrites(usage, input)
-  if (typeof counts['output_tokens'] === 'number') usage.outputTokens = counts['output_tokens']
-  if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  const usage: MutableUsage = numbersAt(counts, COUNTS)
+  addCacheWrites(usage, objectOf(counts['input_tokens_details']))
   addCountsBeside(usage, counts['total_tokens'])
   const searches = toldSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
@@ -129,7 +131,7 @@ export function mendedUsage(
     wire['input_tokens'] === reported?.inputTokens &&
     wire['output_tokens'] === reported?.outputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, billed)) return shown === wire ? undefined : shown
-  return { ...(isJsonObject(shown) ? shown : {}), ...responseUsage(billed) }
+  return { ...objectOf(shown), ...responseUsage(billed) }
 }
 
 /** Returns the bytes of generated text in the items of an answer. */

@@ -1,10 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
+import { passTokenCount } from '../../endpoints/operation.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
 import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
 import { readsUnseen } from '../../endpoints/responses/responses-media.ts'
@@ -235,10 +236,4 @@ function passResponse(
     outputBytes,
     keptAnswer,
   }
-}
-
-/** Passes a token count through. Returns `undefined` if there is none. */
-function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
-  const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
-  return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined
 }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { TranscriptionAbilities } from '../../catalog/model-facts.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import {
   type Transcript,
@@ -125,7 +125,7 @@ function segmentsOf(value: unknown): readonly TranscriptSegment[] | undefined {
   if (!Array.isArray(value)) return undefined
   const segments: TranscriptSegment[] = []
   for (const entry of value) {
-    const { start, end, text } = isJsonObject(entry) ? entry : {}
+    const { start, end, text } = objectOf(entry)
     if (!Number.isFinite(start) || !Number.isFinite(end) || typeof text !== 'string') return undefined
     segments.push({ start: start as number, end: end as number, text })
   }
@@ -166,15 +166,11 @@ class OpenAITranscriptionStream extends PassThroughStream {
     return this.isComplete
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
-    if (event.isEndMark) return
-    const data = parseVendorJson(event.text)
-    if (!isJsonObject(data)) {
-      this.failUnreadable(isRest)
-      return
-    }
-    const type = typeof data['type'] === 'string' ? data['type'] : (event.name ?? '')
-    if (event.name === 'error' || type === 'error' || isJsonObject(data['error'])) {
+  protected override readEndMark(): void {}
+
+  protected override readValue(data: Record<string, unknown>, { name }: EventLines): void {
+    const type = typeof data['type'] === 'string' ? data['type'] : (name ?? '')
+    if (name === 'error' || type === 'error' || isJsonObject(data['error'])) {
       this.fail(this.#streamFailure(data))
     } else if (type === 'transcript.text.delta') this.#count(data['delta'])
     else if (type === 'transcript.text.segment') this.#count(data['text'])

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn } from '../../core/json.ts'
 import type { ChatRequest, EncryptedReasoning, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { VendorCall } from '../vendor.ts'
 import type { AnswerRepair } from './openai-chat-dialect.ts'
@@ -43,7 +43,7 @@ function splitChunk(
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0
     const splitter = splitters.get(index) ?? new ReasoningTagSplitter(tag)
     splitters.set(index, splitter)
-    const delta: Record<string, unknown> = isJsonObject(choice['delta']) ? choice['delta'] : {}
+    const delta: Record<string, unknown> = objectOf(choice['delta'])
     const content = typeof delta['content'] === 'string' ? delta['content'] : ''
     const isLast = typeof choice['finish_reason'] === 'string' && choice['finish_reason'] !== ''
     const pushed = splitter.push(content)
@@ -60,7 +60,7 @@ function splitChunk(
 }
 
 function objectsOf(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : []
+  return objectsIn(value)
 }
 
 /** An answer that begins with more blanks is text: each chunk of them would be looked through again. */

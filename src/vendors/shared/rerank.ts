@@ -1,4 +1,4 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { RankedDocuments, RerankRequest, RerankResult } from '../../endpoints/rerank/rerank-request.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import type { RerankInput, RerankLimits, RerankOperation, VendorCall, WireAnswer, WireRequest } from '../vendor.ts'
@@ -36,8 +36,8 @@ export function readRanking(answer: WireAnswer, layout: RerankLayout = {}): Rank
 }
 
 function usageOf({ usage, meta }: Record<string, unknown>): RankedDocuments['usage'] {
-  const counts = isJsonObject(usage) ? usage : {}
-  const units = isJsonObject(meta) && isJsonObject(meta['billed_units']) ? meta['billed_units'] : {}
+  const counts = objectOf(usage)
+  const units = objectOf(objectOf(meta)['billed_units'])
   const tokens =
     numberOf(counts['total_tokens']) ?? numberOf(counts['prompt_tokens']) ?? numberOf(units['input_tokens'])
   const imageTokens = numberOf(counts['image_tokens'])

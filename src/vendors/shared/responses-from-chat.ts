@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../../catalog/model.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import type {
   ChatContentPart,
   ChatMessage,
@@ -14,51 +14,26 @@ import type { VendorCall } from '../vendor.ts'
 import { invalidParameter, unsupportedParameter } from './invalid-response.ts'
 import { forcesCall } from './openai-chat-dialect.ts'
 import { readReasoning } from './reasoning.ts'
-import { fieldCheck, reportLostMarks, type TranslationTable } from './translated-chat-fields.ts'
+import { fieldCheck, reportLostMarks, translationTable } from './translated-chat-fields.ts'
 
 /** Catalog `protocol` of chat models that their vendor offers only through Responses. */
 export const RESPONSES_PROTOCOL = 'responses'
 
 /** Treatment of each chat field (OpenAI, "Migrate to the Responses API"). */
-export const CHAT_FIELDS = {
-  model: 'mapped',
-  messages: 'mapped',
-  temperature: 'mapped',
-  top_p: 'mapped',
-  max_tokens: 'mapped',
-  max_completion_tokens: 'mapped',
-  n: 'refused',
-  stream: 'mapped',
-  stream_options: 'mapped',
-  stop: 'refused',
-  presence_penalty: 'refused',
-  frequency_penalty: 'refused',
-  logit_bias: 'refused',
-  logprobs: 'mapped',
-  top_logprobs: 'mapped',
-  seed: 'dropped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'mapped',
-  response_format: 'mapped',
-  reasoning_effort: 'mapped',
-  user: 'mapped',
-  audio: 'refused',
-  function_call: 'refused',
-  functions: 'refused',
-  modalities: 'refused',
-  metadata: 'mapped',
-  moderation: 'mapped',
-  prediction: 'dropped',
-  prompt_cache_key: 'mapped',
-  prompt_cache_options: 'mapped',
-  prompt_cache_retention: 'mapped',
-  safety_identifier: 'mapped',
-  service_tier: 'mapped',
-  store: 'mapped',
-  verbosity: 'mapped',
-  web_search_options: 'mapped',
-} as const satisfies TranslationTable
+export const CHAT_FIELDS = translationTable({
+  mapped: [
+    ...['model', 'messages', 'temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'stream'],
+    ...['stream_options', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls'],
+    ...['response_format', 'reasoning_effort', 'user', 'metadata', 'moderation', 'prompt_cache_key'],
+    ...['prompt_cache_options', 'prompt_cache_retention', 'safety_identifier', 'service_tier', 'store'],
+    ...['verbosity', 'web_search_options'],
+  ],
+  refused: [
+    ...['n', 'stop', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'audio', 'function_call'],
+    ...['functions', 'modalities'],
+  ],
+  dropped: ['seed', 'prediction'],
+} as const)
 
 const checkFields = fieldCheck(CHAT_FIELDS)
 
@@ -263,10 +238,6 @@ function namedTool(choice: unknown): { type: string; name: unknown } | undefined
   return { type, name: choice[type]['name'] }
 }
 
-function isSet<Value>(value: Value | null | undefined): value is Value {
-  return value !== undefined && value !== null
-}
-
 /** Data that the translation needs in addition to the messages. */
 interface ItemContext {
   readonly call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'model'>
@@ -290,7 +261,7 @@ function itemsFromChat(messages: readonly ChatMessage[], context: ItemContext): 
   const callIds = new Map<string, ResponsesItem>()
   messages.forEach((message, index) => {
     const path = `messages[${index}]`
-    for (const member of LOST_MEMBERS) if (isGiven(message[member])) context.report(`messages.${member}`)
+    for (const member of LOST_MEMBERS) if (isSet(message[member])) context.report(`messages.${member}`)
     if (message.role === 'assistant') addAssistant(message, path, { ...context, items, callIds })
     else if (message.role === 'tool') items.push(toolOutput(message, path, callIds))
     else {
@@ -310,7 +281,7 @@ interface AssistantContext extends ItemContext {
 function addAssistant(message: ChatMessage, path: string, context: AssistantContext): void {
   const { items } = context
   for (const member of ['audio', 'function_call'])
-    if (isGiven(Reflect.get(message, member)))
+    if (isSet(Reflect.get(message, member)))
       throw unsupportedParameter(`${path}.${member}`, `${path}.${member}: this model accepts text and tool calls`)
   const calls = message.tool_calls ?? []
   // Reasoning before the first call of a turn also precedes its text.
@@ -324,7 +295,7 @@ function addAssistant(message: ChatMessage, path: string, context: AssistantCont
     items.push(item)
     context.callIds.set(call.id, item)
   }
-  if (isGiven(message.reasoning_content) && message.reasoning_content !== '' && !carried.some(Boolean))
+  if (isSet(message.reasoning_content) && message.reasoning_content !== '' && !carried.some(Boolean))
     context.report('messages.reasoning_content')
 }
 
@@ -411,8 +382,4 @@ function inputPart(part: ChatContentPart, path: string): Record<string, unknown>
 
 function unsupportedPart(path: string, taken: string): Error {
   return unsupportedParameter(path, `${path}: this model accepts ${taken} here`)
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
 }

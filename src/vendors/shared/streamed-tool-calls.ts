@@ -1,5 +1,5 @@
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, textOf } from '../../core/json.ts'
 import { JsonTextEnd } from '../../endpoints/chat/chat-stream-writer.ts'
 
 /** The tool call that a streamed chunk belongs to. */
@@ -73,7 +73,7 @@ export class StreamedToolCalls {
    */
   locate(piece: Record<string, unknown>, answerId: string): LocatedPiece | undefined {
     const id = textOf(piece['id']).trim() === '' ? '' : textOf(piece['id'])
-    const called = isJsonObject(piece['function']) ? piece['function'] : {}
+    const called = objectOf(piece['function'])
     const name = textOf(called['name'])
     const json = argumentsText(called['arguments'])
     const vendorIndex = typeof piece['index'] === 'number' ? piece['index'] : undefined
@@ -132,8 +132,4 @@ interface PieceMembers {
   readonly name: string
   readonly json: string
   readonly vendorIndex: number | undefined
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

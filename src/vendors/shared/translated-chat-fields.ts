@@ -30,8 +30,21 @@ type ExtraField =
  */
 export type TranslationRule = 'mapped' | 'dropped' | 'refused'
 
+type TableField = ChatField | ExtraField
+
 /** A rule for every field, for a vendor with another dialect. */
-export type TranslationTable = Readonly<Record<ChatField | ExtraField, TranslationRule>>
+export type TranslationTable = Readonly<Record<TableField, TranslationRule>>
+
+/** Fields by their treatment. */
+type FieldLists = Readonly<Record<TranslationRule, readonly TableField[]>>
+
+/** Creates the table of a vendor. It does not compile unless the lists have every field. */
+export function translationTable<Lists extends FieldLists>(
+  lists: Lists & (TableField extends Lists[TranslationRule][number] ? unknown : never),
+): TranslationTable {
+  const rules = Object.entries(lists) as [TranslationRule, readonly TableField[]][]
+  return Object.fromEntries(rules.flatMap(([rule, fields]) => fields.map((field) => [field, rule]))) as TranslationTable
+}
 
 /** Billing fields of request fields with a surcharge. */
 const SURCHARGES = { service_tier: 'service_tier', web_search_options: 'web_search' } as const

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { chatRequestFromMessages } from '../../../src/endpoints/messages/chat-request-from-messages.ts'
-import { messageFromCompletion } from '../../../src/endpoints/messages/message-from-completion.ts'
 import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
-import { extra, HELLO, messagesOf, PNG, PNG_PART, translate } from './translated-messages.ts'
+import { extra, HELLO, messagesOf, PNG, PNG_PART, translate, wholeMessage } from './translated-messages.ts'
 
 describe('tools that instructions between turns add', () => {
   const adding = (definition: object) => ({
@@ -199,7 +198,7 @@ describe('calls and results', () => {
       ...{ id: 'x', object: 'chat.completion' as const, created: 1, model: 'm' },
       choices: [{ index: 0, message: answer, logprobs: null, finish_reason: 'tool_calls' as const }],
     }
-    const { content } = messageFromCompletion(completion, undefined, { model: 'm', showsThinking: true, nowMs: 1 })
+    const { content } = wholeMessage(completion, undefined, { model: 'm', showsThinking: true, nowMs: 1 })
 
     const { refusal: _refusal, ...kept } = answer
     expect(messagesOf([...HELLO, { role: 'assistant', content }])[1]).toEqual(kept)

@@ -108,7 +108,7 @@ describe.each([
   })
 })
 
-test('a repair of tool calls is shown the first chunk, and those that have calls or end the answer', () => {
+test('shows a repair of tool calls the first chunk of each kind, and those that have calls or end the answer', () => {
   const shown: unknown[] = []
   const chunks = () => (seen: Json) => {
     const [choice] = seen['choices'] as { delta: Json }[]
@@ -121,7 +121,7 @@ test('a repair of tool calls is shown the first chunk, and those that have calls
     answerRepair: { whole: () => false, chunks, isOfToolCalls: true },
   })
 
-  expect(shown).toEqual([['role', 'content'], ['content', 'tool_calls'], ['content', 'tool_calls'], []])
+  expect(shown).toEqual([['role', 'content'], ['content'], ['content', 'tool_calls'], ['content', 'tool_calls'], []])
 })
 
 test('the reasoning of each choice in a chunk is counted', () => {

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { isSet } from '../../../core/json.ts'
 import { onDemand } from '../../../core/on-demand.ts'
 import { listOf } from '../../schema.ts'
 
@@ -124,10 +125,6 @@ interface Checked {
 
 function issue(context: Checked, path: PropertyKey[], message: string): void {
   context.issues.push({ code: 'custom', path, message, input: context.value })
-}
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null
 }
 
 /** Rejects `imageSize` for `image_size`: the vendor may accept both spellings, and only one is checked here. */

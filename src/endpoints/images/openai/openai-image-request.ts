@@ -1,5 +1,6 @@
 import type { ImageAbilities, ModelFacts } from '../../../catalog/model-facts.ts'
 import type { BillingFields } from '../../../catalog/prices/prices.ts'
+import { isSet } from '../../../core/json.ts'
 import type { Usage } from '../../../core/usage.ts'
 import { invalidField, unsupportedField } from '../../field-errors.ts'
 
@@ -182,19 +183,15 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
   const format = options.output_format ?? 'png'
   const formats = abilities?.outputFormats ?? USUAL_FORMATS
   // A request without a format accepts the model's format.
-  if (isGiven(options.output_format) && !formats.includes(format)) {
+  if (isSet(options.output_format) && !formats.includes(format)) {
     throw invalidField('output_format', `must be one of ${formats.join(', ')} at this model`)
   }
   if (options.background === 'transparent' && format === 'jpeg') {
     throw invalidField('background', 'transparent needs output_format png or webp')
   }
-  if (isGiven(options.output_compression) && format !== 'jpeg' && format !== 'webp') {
+  if (isSet(options.output_compression) && format !== 'jpeg' && format !== 'webp') {
     throw invalidField('output_compression', 'needs output_format jpeg or webp')
   }
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
 }
 
 /** Whether a field is `background: auto`, which has no effect (API specification, "Image edit request"). */
@@ -204,7 +201,7 @@ function isAutoBackground(field: string, value: unknown): boolean {
 
 /** Whether to omit `background` for the vendor. A checked request has only `auto` if the model does not support it. */
 export function losesBackground({ background }: PictureOptions, { refusedFields = [] }: ImageAbilities): boolean {
-  return isGiven(background) && refusedFields.includes('background')
+  return isSet(background) && refusedFields.includes('background')
 }
 
 /** Output tokens of an image that is sent before it is finished (OpenAI, guide to image generation). */

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
+import { isJsonObject, nonEmptyText, parseVendorJson } from '../../../core/json.ts'
 import { type Usage, usedOf } from '../../../core/usage.ts'
 import {
   type InteractionBlock,
@@ -8,10 +8,11 @@ import {
   pictureTokens,
 } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { joinChunks } from '../../../wire/chunks.ts'
-import { EventLines, EventSplitter } from '../../../wire/event-splitter.ts'
+import type { EventLines } from '../../../wire/event-splitter.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
 import { redactGoogleKeys } from '../../shared/google.ts'
 import { invalidResponse, unsupportedParameter } from '../../shared/invalid-response.ts'
+import { EventDecoder } from '../../shared/stream-parts.ts'
 import type { AnswerBody, StreamTransform, VendorCall, VendorFailure, WireRequest } from '../../vendor.ts'
 import {
   apiRequestHead,
@@ -113,7 +114,7 @@ class GeneratedImageReader {
     if (isJsonObject(feedback) && blocksPrompt(feedback['blockReason'])) {
       this.#isBlocked = true
       this.#reason = String(feedback['blockReason'])
-      this.#explanation = textOf(feedback['blockReasonMessage'])
+      this.#explanation = nonEmptyText(feedback['blockReasonMessage'])
     }
     return []
   }
@@ -130,8 +131,8 @@ class GeneratedImageReader {
   #readCandidate(candidate: Record<string, unknown>): OutputBlock[] {
     this.failure = brokenCandidate(candidate)
     if (this.failure !== undefined) return []
-    this.#reason = textOf(candidate['finishReason']) ?? this.#reason
-    this.#explanation = textOf(candidate['finishMessage']) ?? this.#explanation
+    this.#reason = nonEmptyText(candidate['finishReason']) ?? this.#reason
+    this.#explanation = nonEmptyText(candidate['finishMessage']) ?? this.#explanation
     const blocks = partsOf(candidate).flatMap(blockOf)
     this.pictures += blocks.filter((block) => block.type === 'image').length
     return blocks
@@ -144,11 +145,7 @@ function blockOf({ text, inlineData, thought }: Record<string, unknown>): Output
   if (!isJsonObject(inlineData)) return []
   const { data, mimeType } = inlineData
   if (typeof data !== 'string' || data === '') return []
-  return [{ type: 'image', mime_type: textOf(mimeType) ?? 'image/png', data }]
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
+  return [{ type: 'image', mime_type: nonEmptyText(mimeType) ?? 'image/png', data }]
 }
 
 /** Members of an interaction that the gateway adds to answers of `generateContent`. */
@@ -176,33 +173,28 @@ function generatedInteraction(call: VendorCall<InteractionRequest>): GeneratedIn
  * step whose deltas are texts and whole images. The vendor's stream has no end mark, so the answer is complete if its body ends
  * after a finish reason.
  */
-export class GeneratedImageStream implements StreamTransform {
+export class GeneratedImageStream extends EventDecoder implements StreamTransform {
   hasContent = false
   isComplete = false
   isRefusal = false
   outputBytesSeen = 0
   /** Returned chunks contain only whole events. */
   readonly atBoundary = true
-  #unreadable: VendorFailure | undefined
-
   readonly #reader: GeneratedImageReader
   readonly #interaction: GeneratedInteraction
   readonly #pictureTokens: number
   readonly #apiKey: string
   readonly #tail = new BareJsonTail()
-  readonly #splitter = new EventSplitter()
+  #text = ''
   #hasBegun = false
   #hasStep = false
 
   constructor(call: VendorCall<InteractionRequest>) {
+    super()
     this.#reader = new GeneratedImageReader(call.apiKey)
     this.#interaction = generatedInteraction(call)
     this.#pictureTokens = pictureTokens(call.model, imageSize(call.request, call.model))
     this.#apiKey = call.apiKey
-  }
-
-  get failure(): VendorFailure | undefined {
-    return this.#unreadable ?? this.#reader.failure
   }
 
   get usage(): Usage | undefined {
@@ -211,48 +203,42 @@ export class GeneratedImageStream implements StreamTransform {
     return this.isComplete ? interactionUsage(usage, pictures) : usageSoFar(usage, pictures, this.#pictureTokens)
   }
 
-  push(chunk: Uint8Array): string | undefined {
-    if (this.#isOver) return undefined
-    const complete = this.#splitter.take(this.#tail.push(chunk))
-    const given = complete === undefined ? undefined : this.#readAll(complete)
-    if (this.#splitter.isOversize) this.#unreadable = invalidResponse('The vendor sent an event that is too large.')
-    return given
+  override push(chunk: Uint8Array): string | undefined {
+    if (!this.isOver) super.push(this.#tail.push(chunk))
+    return this.#taken()
   }
 
-  end(): string | undefined {
-    if (this.#isOver) return undefined
-    const rest = this.#splitter.rest()
+  override end(): string | undefined {
+    super.end()
+    return this.#taken()
+  }
+
+  protected override bodyEnded(): undefined {
     const tail = this.#tail.end()
-    let text = rest === undefined ? '' : (this.#readAll(rest) ?? '')
-    if (tail !== undefined && !this.#isOver) text += this.#readJson(tail)
-    if (this.failure === undefined && this.#reader.isFinished) text += this.#close()
-    return text === '' ? undefined : text
+    if (tail !== undefined) this.#readJson(tail)
+    if (this.failure === undefined && this.#reader.isFinished) this.#text += this.#close()
   }
 
-  get #isOver(): boolean {
-    return this.isComplete || this.failure !== undefined
-  }
-
-  #readAll(bytes: Buffer): string | undefined {
-    let text = ''
-    const event = new EventLines()
-    while (event.end < bytes.length && !this.#isOver) {
-      event.read(bytes, event.end)
-      text += this.#readJson(event.text)
-    }
-    return text === '' ? undefined : text
-  }
-
-  #readJson(json: string): string {
+  protected override readEvent(event: EventLines): void {
     // Proxies for several dialects add OpenAI's end mark to every stream.
-    if (json === '' || json === '[DONE]') return ''
+    if (event.text !== '' && !event.isEndMark) this.#readJson(event.text)
+  }
+
+  #readJson(json: string): void {
     const response = parseVendorJson(json)
     if (response === undefined) {
-      this.#unreadable = invalidResponse('The vendor sent an event that is not JSON.')
-      return ''
+      this.fail(invalidResponse('The vendor sent an event that is not JSON.'))
+      return
     }
     const blocks = this.#reader.read(response)
-    return this.failure === undefined ? this.#open() + blocks.map((block) => this.#delta(block)).join('') : ''
+    if (this.#reader.failure !== undefined) this.fail(this.#reader.failure)
+    else this.#text += this.#open() + blocks.map((block) => this.#delta(block)).join('')
+  }
+
+  #taken(): string | undefined {
+    const text = this.#text
+    this.#text = ''
+    return text === '' ? undefined : text
   }
 
   #open(): string {

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../../../core/json.ts'
 import type { Usage } from '../../../core/usage.ts'
 import {
   type InteractionRequest,
@@ -66,7 +66,7 @@ function withMembers(bytes: Buffer, wanted: MemberChanges): Uint8Array[] {
   if (edits !== undefined) return edits.pieces(bytes)
   const members = [...wanted].map(([name, json]) => [name, parseVendorJson(json ?? 'null')])
   const parsed = parseVendorJson(bytes.toString('utf8'))
-  return [Buffer.from(JSON.stringify({ ...(isJsonObject(parsed) ? parsed : {}), ...Object.fromEntries(members) }))]
+  return [Buffer.from(JSON.stringify({ ...objectOf(parsed), ...Object.fromEntries(members) }))]
 }
 
 /** Returns the members that the caller must read differently. */
@@ -197,7 +197,7 @@ class InteractionNames {
 }
 
 function objectIn(event: Record<string, unknown>): Record<string, unknown> {
-  return isJsonObject(event['interaction']) ? event['interaction'] : {}
+  return objectOf(event['interaction'])
 }
 
 const DONE = Buffer.from(SSE_DONE)
@@ -259,7 +259,7 @@ export class InteractionStream extends PassThroughStream {
     return undefined
   }
 
-  protected readEvent(event: EventLines, isRest: boolean): void {
+  protected override readEvent(event: EventLines, isRest: boolean): void {
     if (event.isEndMark) {
       this.hasContent = true
       this.finish()
@@ -273,7 +273,7 @@ export class InteractionStream extends PassThroughStream {
     const { bytes, dataStart, dataEnd, name } = event
     const outline = event.hasOneLine ? jsonOutline(bytes, dataStart, dataEnd) : parseVendorJson(event.text)
     if (!isJsonObject(outline)) {
-      if (outline === undefined && isRest) this.failUnreadable(isRest)
+      if (outline === undefined && isRest) this.failUnreadable(event, isRest)
       else this.#failWith(outline)
       return
     }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { parseCallerJson } from '../../../src/core/json.ts'
 import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../../../src/endpoints/chat/chat-completion.ts'
-import { type Message, messageFromCompletion } from '../../../src/endpoints/messages/message-from-completion.ts'
 import { carriedSignature } from '../../../src/endpoints/messages/messages-request.ts'
+import type { Message } from '../../../src/endpoints/messages/messages-stream-writer.ts'
+import { wholeMessage } from './translated-messages.ts'
 
 function messageOf(
   answer: Partial<ChatAnswerMessage>,
@@ -23,7 +24,7 @@ function messageOf(
     ],
   }
   const usage = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 2 }
-  return messageFromCompletion(completion, usage, {
+  return wholeMessage(completion, usage, {
     model: 'some-model',
     showsThinking: options.showsThinking ?? true,
     nowMs: 1_795_132_800_500,
