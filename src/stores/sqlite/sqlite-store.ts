@@ -1,11 +1,31 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
+import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import type { UsageStore } from '../../usage/usage-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
-import { type CommitLog, retryOnBusy } from './group-commit.ts'
+import type { IdempotencyStore } from '../idempotency-store.ts'
+import { assertAmount, type Ledger } from '../ledger.ts'
+import type { Resolution } from '../resolution.ts'
+import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
+import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored } from '../sql/sql-records.ts'
+import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
+import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
+import { sqlUsage } from '../sql/sql-usage.ts'
+import { runWork, type SqlRunner, storeOn } from '../sql/statements.ts'
+import type { TaskStore } from '../task-store.ts'
+import type { WebhookStore } from '../webhook-store.ts'
+import { type CommitLog, GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
+import { sqliteBlobs } from './sqlite-blobs.ts'
+import { type SqliteAccounts, type SqliteByHand, sqliteAccounts, sqliteByHand } from './sqlite-by-hand.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
+import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
+import { SqliteHolds } from './sqlite-holds.ts'
 import { migrate } from './sqlite-migrations.ts'
-import { type SqliteSession, sqliteSession, storesOn } from './sqlite-session.ts'
+import { SqliteMoney } from './sqlite-money.ts'
+import { SQLITE_DIALECT, sqliteQuery } from './sqlite-statements.ts'
+import { sqliteDeliveryLease, sqliteDueDeliveries, sqliteTasks } from './sqlite-tasks.ts'
+import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 
 export {
   type SqliteDatabase,
@@ -70,11 +90,11 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   const clock = options.clock ?? 'database'
   let database: SqliteDatabase | undefined
   let log: OpenLog | undefined
-  let session: SqliteSession | undefined
+  let session: Session | undefined
   let starting: Promise<void> | undefined
   let isClosed = false
 
-  function opened(): SqliteSession {
+  function opened(): Session {
     if (session === undefined || isClosed)
       throw new SqliteStoreError('closed', `${label} is not open: ${isClosed ? 'it was closed' : 'call start() first'}`)
     return session
@@ -87,7 +107,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
       await retryOnBusy(() => configure(connection, label), waiting)
       await retryOnBusy(() => migrate(connection, label), waiting)
       log = await retryOnBusy(() => openLog(connection, label), waiting)
-      session = await retryOnBusy(() => sqliteSession(connection, { ...waiting, log, clock }), waiting)
+      session = await retryOnBusy(() => openSession(connection, { ...waiting, log }, clock), waiting)
       database = connection
     } catch (error) {
       log?.close()
@@ -189,5 +209,255 @@ function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {
       return Number(busy) === 0 && log === checkpointed
     },
     close: () => closeSync(descriptor),
+  }
+}
+
+/** Open database with a current schema. */
+interface Session extends SqlRunner {
+  readonly accounts: SqliteAccounts
+  readonly byHand: SqliteByHand
+  readonly claims: SqliteClaims
+  readonly holds: SqliteHolds
+  readonly usage: SqliteUsage
+  readonly purge: (nowMs: number) => boolean
+  /** Runs an operation in the next group, and resolves when it is durable. */
+  write<Value>(operation: () => Value): Promise<Value>
+  /** Writes holds, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
+  writeHolds<Value>(operation: (holds: SqliteHolds) => Value, isFlushed?: boolean): Promise<Value>
+  /** Reads committed data. */
+  read<Value>(operation: () => Value): Promise<Value>
+  /** Resolves when no write is waiting. */
+  drained(): Promise<void>
+}
+
+/** Prepares an open and migrated database. `clock` decides when holds expire. */
+function openSession(database: SqliteDatabase, options: GroupCommitOptions, clock: 'database' | 'caller'): Session {
+  const query = sqliteQuery(database)
+  const tasks = sqlTasks(SQLITE_DIALECT)
+  const insertRecords = sqliteRecordInsert(database)
+  // The database is a file on this machine, so its clock is the machine's.
+  const timeOf = clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
+  const claims = sqliteClaims(database, timeOf)
+  const money = new SqliteMoney(database)
+  const insertTask = (task: Parameters<TaskStore['insert']>[0]): void => runWork(tasks.writes.insert(task), query)
+  const holds = new SqliteHolds(database, { claims, money, insertTask, insertRecords, timeOf })
+  const purge = sqlitePurge(database)
+  const group = new GroupCommit(database, options, holds)
+  const write: Session['write'] = (operation) =>
+    group.write(() => {
+      // It may read data that earlier operations of the group have buffered.
+      holds.flush()
+      return operation()
+    })
+  const read: Session['read'] = (operation) => retryOnBusy(operation, options)
+  const writeWork: SqlRunner['writes'] = (create) => write(() => runWork(create(), query))
+  return {
+    accounts: sqliteAccounts(database),
+    byHand: sqliteByHand(database, { money, timeOf }),
+    claims,
+    holds,
+    usage: sqliteUsage(database, insertRecords),
+    purge: (nowMs) => purge(timeOf(nowMs)),
+    write,
+    writeHolds: (operation, isFlushed) => group.write(() => operation(holds), isFlushed),
+    read,
+    drained: () => group.drained(),
+    reads: (create) => read(() => runWork(create(), query)),
+    writes: writeWork,
+    transactions: writeWork,
+  }
+}
+
+type Opened = () => Session
+
+/** Implements the contracts on a session. */
+function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
+  const runner: SqlRunner = {
+    reads: async (create) => opened().reads(create),
+    writes: async (create) => opened().writes(create),
+    transactions: async (create) => opened().transactions(create),
+  }
+  const conversations = sqlConversations(SQLITE_DIALECT)
+  return {
+    ledger: ledgerOn(opened),
+    audit: storeOn(runner, sqlAudit(SQLITE_DIALECT)),
+    settings: storeOn(runner, sqlSettings(SQLITE_DIALECT)),
+    keys: storeOn(runner, sqlKeys(SQLITE_DIALECT)),
+    idempotency: idempotencyOn(opened),
+    interactions: storeOn(runner, sqlInteractions(SQLITE_DIALECT)),
+    responses: storeOn(runner, sqlResponses(SQLITE_DIALECT, conversations)),
+    conversations: storeOn(runner, conversations),
+    ...leasedOn(runner, opened),
+    usage: { ...usageOn(opened), ...storeOn(runner, sqlUsage(SQLITE_DIALECT)) },
+    files: storeOn(runner, sqlFiles(SQLITE_DIALECT)),
+    blobs: sqliteBlobs(runner),
+    batches: storeOn(runner, sqlBatches(SQLITE_DIALECT)),
+    stored: (accountId, kind, nowMs) => runner.reads(() => sqlStored(SQLITE_DIALECT, accountId, kind, nowMs)),
+  }
+}
+
+/** Tasks and messages. They are read before they are leased and purged, so that no writer waits if there is nothing to do. */
+function leasedOn(runner: SqlRunner, opened: Opened): { readonly tasks: TaskStore; readonly webhooks: WebhookStore } {
+  const deliveries = sqlWebhooks(SQLITE_DIALECT)
+  const { save: saveResponse } = sqlResponses(SQLITE_DIALECT, sqlConversations(SQLITE_DIALECT)).transactions
+  const work = sqliteTasks({ opened, webhooks: deliveries, saveResponse })
+  const tasks = storeOn(runner, work)
+  return {
+    tasks: {
+      ...tasks,
+      async change(change, nowMs) {
+        if (change.resolve?.kind === 'settle') assertAmount(change.resolve.amount)
+        return tasks.change(change, nowMs)
+      },
+      async leaseDue(query) {
+        return (await runner.reads(() => work.isAny.leaseDue(query))) ? tasks.leaseDue(query) : []
+      },
+      async leaseExpired(query) {
+        return (await runner.reads(() => work.isAny.leaseExpired(query))) ? tasks.leaseExpired(query) : []
+      },
+      async purge(query) {
+        return (await runner.reads(() => work.isAny.purge(query))) ? tasks.purge(query) : 0
+      },
+    },
+    webhooks: {
+      ...storeOn(runner, deliveries),
+      async leaseDue(query) {
+        const due = await runner.reads(() => sqliteDueDeliveries(query.nowMs, 1))
+        return due.length === 0 ? [] : runner.writes(() => sqliteDeliveryLease(query))
+      },
+    },
+  }
+}
+
+function idempotencyOn(opened: Opened): IdempotencyStore {
+  return {
+    async claim(claim, nowMs) {
+      const { write, claims } = opened()
+      return write(() => claims.claim(claim, nowMs))
+    },
+    async complete(claim, answer, nowMs) {
+      const { write, claims } = opened()
+      return write(() => claims.complete(claim, answer, claims.endOf(claim.expiresAtMs, nowMs)))
+    },
+    async release(claim) {
+      const { write, claims } = opened()
+      return write(() => claims.release(claim))
+    },
+  }
+}
+
+/** Maximum number of purge steps per sweep: with 500 rows each, more than a busy gateway creates between two sweeps. */
+const MAX_PURGE_STEPS = 40
+
+/** Accounts and money. Amounts are checked before anything is queued. */
+function ledgerOn(opened: Opened): Ledger {
+  const read = async <Value>(operation: (session: Session) => Value): Promise<Value> => {
+    const session = opened()
+    return session.read(() => operation(session))
+  }
+  const write = async <Value>(operation: (session: Session) => Value): Promise<Value> => {
+    const session = opened()
+    return session.write(() => operation(session))
+  }
+  return {
+    async createAccount(account, nowMs) {
+      if (account.spendingCap !== undefined) assertAmount(account.spendingCap.amount)
+      if (account.creditLimit !== undefined) assertAmount(account.creditLimit)
+      return write(({ accounts }) => accounts.createAccount(account, nowMs))
+    },
+    async updateAccount(accountId, change) {
+      if (change.spendingCap != null) assertAmount(change.spendingCap.amount)
+      if (change.creditLimit != null) assertAmount(change.creditLimit)
+      return write(({ accounts }) => accounts.updateAccount(accountId, change))
+    },
+    account: (accountId) => read(({ accounts }) => accounts.account(accountId)),
+    listAccounts: (query) => read(({ accounts }) => accounts.listAccounts(query)),
+    entries: (accountId, limit) => read(({ accounts }) => accounts.entries(accountId, limit)),
+    credit: (credit, nowMs) => write(({ byHand }) => byHand.credit(credit, nowMs)),
+    adjust: (adjustment, nowMs) => write(({ byHand }) => byHand.adjust(adjustment, nowMs)),
+    refund: (refund, nowMs) => write(({ byHand }) => byHand.refund(refund, nowMs)),
+    lines: (query) => read(({ byHand }) => byHand.lines(query)),
+    sums: (range) => read(({ byHand }) => byHand.sums(range)),
+    openHolds: (query) => read(({ byHand }) => byHand.openHolds(query)),
+    spending: (accountId, keyIds) => read(({ byHand }) => byHand.spending(accountId, keyIds)),
+    expireCredits: (nowMs, limit) => write(({ byHand }) => byHand.expireCredits(nowMs, limit)),
+    reserve: (reservation, nowMs) =>
+      asAsync(() => {
+        assertAmount(reservation.amount)
+        // A hold alone need not survive a power failure, because its process does not either. A task outlives it, and so does a claim.
+        const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
+        return opened().writeHolds((holds) => holds.reserve(reservation, nowMs), isFlushed)
+      }),
+    enlarge: (holdId, amount, nowMs) =>
+      asAsync(() => {
+        assertAmount(amount)
+        // The hold of a task outlives the process.
+        return opened().writeHolds((holds) => holds.enlarge(holdId, amount, nowMs), true)
+      }),
+    settle: (settlement, nowMs) =>
+      asAsync(() => {
+        assertAmount(settlement.amount)
+        const settled = opened().writeHolds((holds) => holds.settle(settlement, nowMs))
+        if (settlement.record === undefined) return settled
+        return settled.catch((fault) =>
+          withoutRecord(fault, () =>
+            opened().writeHolds((holds) => holds.settle({ ...settlement, record: undefined }, nowMs)),
+          ),
+        )
+      }),
+    void: async (holdId, nowMs) => opened().writeHolds((holds) => holds.void(holdId, nowMs)),
+    async expire(nowMs, limit) {
+      const count = await opened().writeHolds((holds) => holds.expire(nowMs, limit))
+      // Separate steps, so that other writers and the event loop run in between.
+      for (let step = 0; step < MAX_PURGE_STEPS; step++) {
+        if (await write(({ purge }) => purge(nowMs))) break
+      }
+      return count
+    },
+  }
+}
+
+/**
+ * Repeats a settlement without its record, because a record must not prevent a charge. Rethrows faults of the database that would
+ * stop the second one too.
+ */
+async function withoutRecord(fault: unknown, again: () => Promise<Resolution>): Promise<Resolution> {
+  if (fault instanceof SqliteStoreError && fault.fault !== 'failed') throw fault
+  return { ...(await again()), recordFault: fault }
+}
+
+/** Maximum number of records that one transaction adds to the sums: some milliseconds of the lock and of the event loop. */
+const MAX_ADDED_PER_STEP = 500
+
+/** Queries run in steps, so that other work runs in between; so do roll-ups. */
+function usageOn(opened: Opened): Omit<UsageStore, 'records' | 'verify'> {
+  const write = async <Value>(operation: (usage: SqliteUsage) => Value): Promise<Value> => {
+    const session = opened()
+    return session.write(() => operation(session.usage))
+  }
+  return {
+    write: (records) => write((usage) => usage.write(records)),
+    rollUp: (limit, nowMs) => write((usage) => usage.rollUp(Math.min(limit, MAX_ADDED_PER_STEP), nowMs)),
+    async series(query) {
+      const { read, usage } = opened()
+      const series = await read(() => usage.series(query))
+      let hasMore: boolean
+      do {
+        hasMore = await read(() => series.step())
+        await endOfTurn()
+      } while (hasMore)
+      return series.rows()
+    },
+    rebuild: (range) => write((usage) => usage.rebuild(range)),
+    forget: (retention) => write((usage) => usage.forget(retention)),
+  }
+}
+
+/** Like an `async` function, without the extra promise and microtasks around the returned one. */
+function asAsync<Value>(run: () => Promise<Value>): Promise<Value> {
+  try {
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
   }
 }

@@ -1,0 +1,264 @@
+import type { KeyRecord, KeyStore } from '../api-keys.ts'
+import { AUDIT_DELETE_BATCH, AUDIT_RETENTION_MS, type AuditStore, auditDetails, auditEntryOf } from '../audit-store.ts'
+import { assertAmount } from '../ledger.ts'
+import type { InteractionRecord, InteractionStore } from '../response-cache.ts'
+import type { SettingStore } from '../retention.ts'
+import { capOf, capValues, optionalTimeOf, type SqlRow, type StoredKind, type StoredUsage } from '../sql-rows.ts'
+import {
+  deleteBefore,
+  deleteSome,
+  places,
+  SqlConditions,
+  type SqlDialect,
+  type SqlParameter,
+  type SqlStore,
+  type SqlWork,
+  upsert,
+} from './statements.ts'
+
+const KEY_COLUMNS =
+  'id, account_id, hash, label, scopes, limits, cap_amount, cap_period, names_end_users, created_at_ms, expires_at_ms, revoked_at_ms, replaces, tags'
+
+/** Creates the store of API keys. */
+export function sqlKeys(dialect: SqlDialect): SqlStore<KeyStore, 'findByHash' | 'find' | 'list' | 'page'> {
+  const table = dialect.table('keys')
+  const id = dialect.inOrder('k.id')
+  const select = `SELECT ${dialect.columns(KEY_COLUMNS, 'k')} FROM ${table} AS k`
+  const first = (rows: readonly SqlRow[]): KeyRecord | undefined => rows[0] && keyOf(rows[0])
+  return {
+    reads: {
+      *findByHash(hash) {
+        return first(yield [`${select} WHERE k.hash = $1`, [hash]])
+      },
+      *find(keyId) {
+        return first(yield [`${select} WHERE k.id = $1`, [keyId]])
+      },
+      *list(accountId) {
+        const conditions = new SqlConditions().add('k.account_id = ?', accountId)
+        const rows = yield [`${select} ${conditions.where()} ORDER BY k.created_at_ms, ${id}`, conditions.parameters]
+        return rows.map(keyOf)
+      },
+      *page({ accountId, after, limit }) {
+        const conditions = new SqlConditions()
+          .add('k.account_id = ?', accountId)
+          .add(`(k.created_at_ms, ${id}) > (?, ?)`, Math.floor(after?.createdAtMs ?? -1), after?.id ?? '')
+        const size = conditions.place(Math.max(0, limit))
+        const rows = yield [
+          `${select} ${conditions.where()} ORDER BY k.created_at_ms, ${id} LIMIT ${size}`,
+          conditions.parameters,
+        ]
+        return rows.map(keyOf)
+      },
+    },
+    writes: {
+      *insert(record) {
+        if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
+        yield [
+          `INSERT INTO ${table} (${KEY_COLUMNS}) VALUES (${places(14)}) ON CONFLICT (hash) DO NOTHING`,
+          keyValues(record),
+        ]
+      },
+      *update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
+        if (spendingCap != null) assertAmount(spendingCap.amount)
+        const rows = yield [
+          `UPDATE ${table} SET account_id = coalesce($2, account_id), limits = CASE WHEN $3 THEN $4 ELSE limits END,
+            cap_amount = CASE WHEN $5 THEN $6 ELSE cap_amount END, cap_period = CASE WHEN $5 THEN $7 ELSE cap_period END,
+            names_end_users = coalesce($8, names_end_users)
+          WHERE id = $1 RETURNING id`,
+          [
+            keyId,
+            accountId ?? null,
+            limits !== undefined,
+            limits == null ? null : JSON.stringify(limits),
+            spendingCap !== undefined,
+            ...capValues(spendingCap),
+            namesEndUsers === undefined ? null : Number(namesEndUsers),
+          ],
+        ]
+        return rows.length > 0
+      },
+      *revoke(keyId, nowMs) {
+        const rows = yield [
+          `UPDATE ${table} SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING id`,
+          [keyId, Math.floor(nowMs)],
+        ]
+        return rows.length > 0
+      },
+      *expire(keyId, expiresAtMs) {
+        const rows = yield [
+          `UPDATE ${table} SET expires_at_ms = CASE WHEN expires_at_ms <= $2 THEN expires_at_ms ELSE $2 END
+          WHERE id = $1 RETURNING id`,
+          [keyId, Math.floor(expiresAtMs)],
+        ]
+        return rows.length > 0
+      },
+    },
+    transactions: {},
+  }
+}
+
+function keyOf(row: SqlRow): KeyRecord {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    hash: row['hash'] as string,
+    label: row['label'] as string,
+    scopes: JSON.parse(row['scopes'] as string) as KeyRecord['scopes'],
+    limits: row['limits'] === null ? undefined : (JSON.parse(row['limits'] as string) as KeyRecord['limits']),
+    spendingCap: capOf(row),
+    ...(Number(row['names_end_users']) === 1 ? { namesEndUsers: true } : {}),
+    ...(row['tags'] === null ? {} : { tags: (row['tags'] as string).split(',') }),
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: optionalTimeOf(row['expires_at_ms']),
+    revokedAtMs: optionalTimeOf(row['revoked_at_ms']),
+    replaces: (row['replaces'] as string | null) ?? undefined,
+  }
+}
+
+function keyValues(record: KeyRecord): SqlParameter[] {
+  const { limits, expiresAtMs, revokedAtMs } = record
+  return [
+    record.id,
+    record.accountId,
+    record.hash,
+    record.label,
+    JSON.stringify(record.scopes),
+    limits === undefined ? null : JSON.stringify(limits),
+    ...capValues(record.spendingCap),
+    record.namesEndUsers === true ? 1 : 0,
+    Math.floor(record.createdAtMs),
+    expiresAtMs === undefined ? null : Math.floor(expiresAtMs),
+    revokedAtMs === undefined ? null : Math.floor(revokedAtMs),
+    record.replaces ?? null,
+    record.tags === undefined ? null : record.tags.join(','),
+  ]
+}
+
+/** Creates the store of settings that all processes share. */
+export function sqlSettings(dialect: SqlDialect): SqlStore<SettingStore, 'read', 'write'> {
+  const table = dialect.table('settings')
+  return {
+    reads: {
+      *read() {
+        const rows = yield [`SELECT ${dialect.columns('name, value')} FROM ${table}`, []]
+        return Object.fromEntries(rows.map(({ name, value }) => [name as string, Number(value)]))
+      },
+    },
+    writes: {},
+    transactions: {
+      *write(settings) {
+        for (const setting of Object.entries(settings)) yield [upsert(table, 'name, value', 'name'), setting]
+      },
+    },
+  }
+}
+
+const INTERACTION_COLUMNS = 'account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms'
+
+/** Creates the store of the owners of vendor conversations. */
+export function sqlInteractions(dialect: SqlDialect): SqlStore<InteractionStore, 'find', never> {
+  const table = dialect.table('interactions')
+  const purge = deleteSome(
+    dialect,
+    table,
+    'account_id, id',
+    'expires_at_ms <= $7 AND (account_id, id) <> ($1, $2) ORDER BY expires_at_ms LIMIT 2',
+  )
+  const save = upsert(table, INTERACTION_COLUMNS, 'account_id, id')
+  return {
+    reads: {
+      *find(accountId, id, nowMs) {
+        const [row] = yield [
+          `SELECT ${dialect.columns(INTERACTION_COLUMNS)} FROM ${table}
+          WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`,
+          [accountId, id, Math.floor(nowMs)],
+        ]
+        return row && interactionOf(row)
+      },
+    },
+    writes: {
+      *save({ accountId, id, vendor, credentialId, upstreamId, model, createdAtMs, expiresAtMs }) {
+        const times = [Math.floor(createdAtMs), Math.floor(expiresAtMs)]
+        // Each insert deletes some expired rows, so no separate job is needed.
+        yield* deleteBefore(dialect, [purge, save], [accountId, id, vendor, credentialId, upstreamId, model, ...times])
+      },
+    },
+    transactions: {},
+  }
+}
+
+function interactionOf(row: SqlRow): InteractionRecord {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    vendor: row['vendor'] as string,
+    credentialId: row['vendor_key'] as string,
+    upstreamId: row['upstream_id'] as string,
+    model: row['model'] as string,
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: Number(row['expires_at_ms']),
+  }
+}
+
+/** Creates the store of operators' changes. */
+export function sqlAudit(dialect: SqlDialect): SqlStore<AuditStore, 'list'> {
+  const table = dialect.table('audit')
+  const id = dialect.inOrder('t.id')
+  const deleteOld = deleteSome(
+    dialect,
+    table,
+    'id',
+    `created_at_ms <= $5 ORDER BY created_at_ms LIMIT ${AUDIT_DELETE_BATCH}`,
+  )
+  const insert = `INSERT INTO ${table} (id, created_at_ms, subject, details) VALUES ($1, $2, $3, $4)`
+  return {
+    reads: {
+      *list({ subject, fromMs, untilMs, after, limit }) {
+        const conditions = new SqlConditions()
+          .add('t.subject = ?', subject)
+          .add('t.created_at_ms >= ?', fromMs && Math.floor(fromMs))
+          .add('t.created_at_ms < ?', untilMs && Math.floor(untilMs))
+          .add(`(t.created_at_ms, ${id}) < (?, ?)`, after && Math.floor(after.createdAtMs), after?.id)
+        const size = conditions.place(Math.max(0, limit))
+        const rows = yield [
+          `SELECT ${dialect.columns('id, created_at_ms, subject, details', 't')} FROM ${table} AS t ${conditions.where()}
+          ORDER BY t.created_at_ms DESC, ${id} DESC LIMIT ${size}`,
+          conditions.parameters,
+        ]
+        return rows.map(auditEntryOf)
+      },
+    },
+    writes: {
+      *add(entry) {
+        // PostgreSQL stores no NUL in a text; the escaped form in JSON stays.
+        const subject = entry.subject?.replaceAll('\0', '\\u0000') ?? null
+        const oldMs = Math.floor(entry.createdAtMs - AUDIT_RETENTION_MS)
+        yield* deleteBefore(
+          dialect,
+          [deleteOld, insert],
+          [entry.id, Math.floor(entry.createdAtMs), subject, auditDetails(entry), oldMs],
+        )
+      },
+    },
+    transactions: {},
+  }
+}
+
+/** Counts an account's stored data of a kind, without expired data. */
+export function* sqlStored(
+  dialect: SqlDialect,
+  accountId: string,
+  kind: StoredKind,
+  nowMs: number,
+): SqlWork<StoredUsage> {
+  const [table, byteLength] = dialect.stored[kind]
+  const conditions = new SqlConditions().add('account_id = ?', accountId)
+  if (kind === 'webhookSecrets') conditions.add('(expires_at_ms IS NULL OR expires_at_ms > ?)', Math.floor(nowMs))
+  else if (kind !== 'tasks') conditions.add('expires_at_ms > ?', Math.floor(nowMs))
+  const [row] = yield [
+    `SELECT CAST(count(*) AS text) AS count, CAST(coalesce(sum(${byteLength}), 0) AS text) AS byte_length
+    FROM ${table} ${conditions.where()}`,
+    conditions.parameters,
+  ]
+  return { count: Number(row?.['count'] ?? 0), byteLength: Number(row?.['byte_length'] ?? 0) }
+}

@@ -1,0 +1,330 @@
+import { Buffer } from 'node:buffer'
+import {
+  type ConversationStore,
+  isBeyondConversation,
+  itemIdsOf,
+  MAX_TURNS,
+  namedItemsOf,
+  type ResponseStore,
+  type StoredConversation,
+  type StoredItem,
+  type StoredResponse,
+} from '../response-store.ts'
+import type { SqlRow } from '../sql-rows.ts'
+import {
+  deleteBefore,
+  deleteSome,
+  insertRows,
+  joined,
+  type SqlDialect,
+  type SqlParameter,
+  type SqlStore,
+  type SqlWork,
+  upsert,
+} from './statements.ts'
+
+const RESPONSE_COLUMNS =
+  'account_id, id, previous_id, vendor, vendor_key, upstream_id, conversation_id, conversation_position, model, input, response, created_at_ms, expires_at_ms'
+
+/** Condition on the expiry of rows that a save deletes. */
+const expiredBefore = (nowMs: string): string =>
+  `expires_at_ms <= ${nowMs} AND (account_id, id) <> ($1, $2) ORDER BY expires_at_ms LIMIT 2`
+
+/** Creates the store of answers. */
+export function sqlResponses(
+  dialect: SqlDialect,
+  { addTurn }: SqlConversations,
+): SqlStore<ResponseStore, 'find' | 'conversation' | 'findByItems' | 'knownItems', 'save'> {
+  const table = dialect.table('responses')
+  const items = dialect.table('response_items')
+  const link = dialect.links.response
+  const columns = dialect.columns(RESPONSE_COLUMNS, 'r')
+  const purge = deleteSome(dialect, table, 'account_id, id', expiredBefore('$12'))
+  const save = upsert(table, RESPONSE_COLUMNS, 'account_id, id')
+  const [parents, itemParents] = [columnsOf('r', link.parent), columnsOf('i', link.item)]
+  const one = `FROM ${table} AS r WHERE r.account_id = $1 AND r.id = $2`
+  const deleteOthers = `DELETE FROM ${items} AS i WHERE i.account_id = $1 AND NOT (${dialect.isIn('i.item_id', '$3')})
+    AND (${itemParents}) IN (SELECT ${parents} ${one})`
+  const addItems = `INSERT INTO ${items} (account_id, item_id, ${link.item.join(', ')})
+    SELECT $1, i.value, ${parents} FROM ${table} AS r, ${dialect.list('$3')}
+    WHERE r.account_id = $1 AND r.id = $2 ON CONFLICT DO NOTHING`
+  return {
+    reads: {
+      *find(accountId, id, nowMs) {
+        const [row] = yield [
+          `SELECT ${columns} FROM ${table} AS r WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`,
+          [accountId, id, Math.floor(nowMs)],
+        ]
+        return row && responseOf(row)
+      },
+      *conversation(accountId, id, nowMs) {
+        const rows = yield [
+          `WITH RECURSIVE turns AS (
+            SELECT id, previous_id, 0 AS depth FROM ${table}
+            WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3
+            UNION ALL
+            SELECT p.id, p.previous_id, depth + 1 FROM turns
+            JOIN ${table} AS p ON p.account_id = $1 AND p.id = turns.previous_id AND p.expires_at_ms > $3
+            WHERE depth + 1 < ${MAX_TURNS}
+          )
+          SELECT ${columns} FROM turns JOIN ${table} AS r ON r.account_id = $1 AND r.id = turns.id ORDER BY depth`,
+          [accountId, id, Math.floor(nowMs)],
+        ]
+        const turns = rows.map(responseOf).reverse()
+        // A conversation must reach its first turn.
+        return turns[0] === undefined || turns[0].previousId !== undefined ? undefined : turns
+      },
+      *findByItems(accountId, itemIds, nowMs) {
+        const rows = yield [
+          `SELECT ${columns} FROM ${table} AS r WHERE r.account_id = $1 AND r.expires_at_ms > $3 AND (${parents}) IN (
+            SELECT ${itemParents} FROM ${items} AS i WHERE i.account_id = $1 AND ${dialect.isIn('i.item_id', '$2')}
+          ) ORDER BY r.created_at_ms DESC, ${parents} DESC`,
+          [accountId, itemIds, Math.floor(nowMs)],
+        ]
+        return rows.map(responseOf)
+      },
+      *knownItems(accountId, itemIds, nowMs) {
+        const rows = yield [
+          `SELECT DISTINCT i.item_id FROM ${items} AS i JOIN ${table} AS r ON r.account_id = i.account_id AND ${joined(link, 'r')}
+          WHERE i.account_id = $1 AND ${dialect.isIn('i.item_id', '$2')} AND r.expires_at_ms > $3`,
+          [accountId, itemIds, Math.floor(nowMs)],
+        ]
+        return rows.map((row) => row['item_id'] as string)
+      },
+    },
+    writes: {
+      *delete(accountId, id) {
+        const rows = yield [`DELETE FROM ${table} WHERE account_id = $1 AND id = $2 RETURNING id`, [accountId, id]]
+        return rows.length > 0
+      },
+    },
+    transactions: {
+      *save(turn) {
+        // Each save deletes some expired rows, so no separate job is needed. Concurrent saves of one id wait here for each other.
+        yield* deleteBefore(dialect, [purge, save], responseValues(turn))
+        yield* deleteBefore(dialect, [deleteOthers, addItems], [turn.accountId, turn.id, itemIdsOf(turn)])
+        yield* addTurn(turn)
+      },
+    },
+  }
+}
+
+function responseValues(turn: StoredResponse): SqlParameter[] {
+  return [
+    turn.accountId,
+    turn.id,
+    turn.previousId ?? null,
+    turn.vendor,
+    turn.credentialId,
+    turn.upstreamId ?? null,
+    turn.conversation?.id ?? null,
+    turn.conversation?.position ?? null,
+    turn.model,
+    JSON.stringify(turn.input),
+    JSON.stringify(turn.response),
+    Math.floor(turn.createdAtMs),
+    Math.floor(turn.expiresAtMs),
+  ]
+}
+
+function responseOf(row: SqlRow): StoredResponse {
+  const conversationId = row['conversation_id'] as string | null
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    previousId: (row['previous_id'] as string | null) ?? undefined,
+    vendor: row['vendor'] as string,
+    credentialId: row['vendor_key'] as string,
+    upstreamId: (row['upstream_id'] as string | null) ?? undefined,
+    conversation:
+      conversationId === null ? undefined : { id: conversationId, position: Number(row['conversation_position']) },
+    model: row['model'] as string,
+    input: JSON.parse(row['input'] as string) as StoredItem[],
+    response: JSON.parse(row['response'] as string) as Record<string, unknown>,
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: Number(row['expires_at_ms']),
+  }
+}
+
+/** Items to add to a conversation. */
+interface Addition {
+  readonly items: readonly StoredItem[]
+  readonly expiresAtMs: number
+  readonly nowMs: number
+  readonly credentialId?: string
+  /** Whether the limits of a conversation apply. */
+  readonly isBounded?: boolean
+}
+
+/** Conversations as work, and the function with which the store of answers adds to them. */
+export interface SqlConversations
+  extends SqlStore<ConversationStore, 'find' | 'history' | 'page' | 'item', 'create' | 'add' | 'deleteItem'> {
+  /** Adds the items of a turn to its conversation, if it has one. */
+  addTurn(turn: StoredResponse): SqlWork<void>
+}
+
+/** Creates the store of conversations. A conversation is locked while its items change, so that positions are consecutive. */
+export function sqlConversations(dialect: SqlDialect): SqlConversations {
+  const table = dialect.table('conversations')
+  const items = dialect.table('conversation_items')
+  const link = dialect.links.conversation
+  const facts = 'account_id, id, metadata, created_at_ms, expires_at_ms'
+  const own = 'account_id = $1 AND id = $2'
+  const itemsOfOwn = `FROM ${table} AS c JOIN ${items} AS i ON ${joined(link, 'c')}
+    WHERE c.account_id = $1 AND c.id = $2 AND c.expires_at_ms > $3`
+  const purge = deleteSome(dialect, table, 'account_id, id', expiredBefore('$3'))
+  const insert = `INSERT INTO ${table} (${facts}, last_position, item_count, byte_length)
+    VALUES ($1, $2, $4, $3, $5, 0, 0, 0)`
+  const setSize = 'item_count = $3, byte_length = $4'
+
+  function* lockSize(accountId: string, id: string, nowMs: number): SqlWork<SqlRow | undefined> {
+    const columns = [...new Set(['last_position', 'item_count', 'byte_length', ...link.parent])].join(', ')
+    const [row] = yield [
+      `SELECT ${dialect.columns(columns)} FROM ${table} WHERE ${own} AND expires_at_ms > $3 ${dialect.forUpdate}`,
+      [accountId, id, Math.floor(nowMs)],
+    ]
+    return row
+  }
+
+  function* append(accountId: string, id: string, addition: Addition): SqlWork<'added' | 'full' | 'unknown'> {
+    const { nowMs, expiresAtMs, credentialId = null, isBounded = false } = addition
+    const row = yield* lockSize(accountId, id, nowMs)
+    if (row === undefined) return 'unknown'
+    const texts = new Map(addition.items.map((item) => [item.id, JSON.stringify(item)]))
+    const known = yield [
+      `SELECT i.item_id ${itemsOfOwn} AND ${dialect.isIn('i.item_id', '$4')}`,
+      [accountId, id, Math.floor(nowMs), [...texts.keys()]],
+    ]
+    for (const { item_id: itemId } of known) texts.delete(itemId as string)
+    const itemCount = Number(row['item_count']) + texts.size
+    const byteLength = [...texts.values()].reduce(
+      (sum, text) => sum + Buffer.byteLength(text),
+      Number(row['byte_length']),
+    )
+    if (isBounded && isBeyondConversation({ itemCount, byteLength })) return 'full'
+    const parent = link.parent.map((column) => row[column] as SqlParameter)
+    let position = Number(row['last_position'])
+    yield* insertRows(
+      items,
+      [...link.item, 'position', 'item_id', 'item'],
+      Array.from(texts, ([itemId, text]) => [...parent, ++position, itemId, text]),
+    )
+    yield [
+      `UPDATE ${table} SET ${setSize}, last_position = $5, vendor_key = coalesce($6, vendor_key),
+        expires_at_ms = CASE WHEN expires_at_ms < $7 THEN $7 ELSE expires_at_ms END WHERE ${own}`,
+      [accountId, id, itemCount, byteLength, position, credentialId, Math.floor(expiresAtMs)],
+    ]
+    return 'added'
+  }
+
+  return {
+    reads: {
+      *find(accountId, id, nowMs) {
+        const [row] = yield [
+          `SELECT ${dialect.columns(facts)} FROM ${table} WHERE ${own} AND expires_at_ms > $3`,
+          [accountId, id, Math.floor(nowMs)],
+        ]
+        return row && storedConversationOf(row)
+      },
+      *history(accountId, id, nowMs, untilPosition = Number.MAX_SAFE_INTEGER) {
+        // One statement, so that the position belongs to these items.
+        const rows = yield [
+          `SELECT ${dialect.columns('last_position, byte_length, vendor_key', 'c')}, i.item
+          FROM ${table} AS c LEFT JOIN ${items} AS i ON ${joined(link, 'c')} AND i.position <= $4
+          WHERE c.account_id = $1 AND c.id = $2 AND c.expires_at_ms > $3 ORDER BY i.position`,
+          [accountId, id, Math.floor(nowMs), untilPosition],
+        ]
+        const [first] = rows
+        if (first === undefined) return undefined
+        return {
+          items: rows.filter((row) => row['item'] !== null).map(itemOf),
+          position: Number(first['last_position']),
+          byteLength: Number(first['byte_length']),
+          credentialId: (first['vendor_key'] as string | null) ?? undefined,
+        }
+      },
+      *page(accountId, id, { limit, order, after }, nowMs) {
+        const parameters = [accountId, id, Math.floor(nowMs)]
+        const found = yield [`SELECT id FROM ${table} WHERE ${own} AND expires_at_ms > $3`, parameters]
+        if (found.length === 0) return undefined
+        const bound = `i.position ${order === 'asc' ? '>' : '<'} (SELECT i.position ${itemsOfOwn} AND i.item_id = $5)`
+        const rows = yield [
+          `SELECT i.item ${itemsOfOwn} ${after === undefined ? '' : `AND ${bound}`} ORDER BY i.position ${order} LIMIT $4`,
+          [...parameters, limit + 1, ...(after === undefined ? [] : [after])],
+        ]
+        return { items: rows.slice(0, limit).map(itemOf), hasMore: rows.length > limit }
+      },
+      *item(accountId, id, itemId, nowMs) {
+        const [row] = yield [
+          `SELECT i.item ${itemsOfOwn} AND i.item_id = $4`,
+          [accountId, id, Math.floor(nowMs), itemId],
+        ]
+        return row && itemOf(row)
+      },
+    },
+    writes: {
+      *update(accountId, id, { metadata, expiresAtMs }, nowMs) {
+        const [row] = yield [
+          `UPDATE ${table} SET metadata = $4, expires_at_ms = CASE WHEN expires_at_ms < $5 THEN $5 ELSE expires_at_ms END
+          WHERE ${own} AND expires_at_ms > $3 RETURNING ${dialect.columns(facts)}`,
+          [accountId, id, Math.floor(nowMs), JSON.stringify(metadata), Math.floor(expiresAtMs)],
+        ]
+        return row && storedConversationOf(row)
+      },
+      *delete(accountId, id) {
+        const rows = yield [`DELETE FROM ${table} WHERE ${own} RETURNING id`, [accountId, id]]
+        return rows.length > 0
+      },
+    },
+    transactions: {
+      *create({ accountId, id, metadata, createdAtMs, expiresAtMs }, added) {
+        yield [`DELETE FROM ${table} WHERE ${own}`, [accountId, id]]
+        const times = [Math.floor(createdAtMs), Math.floor(expiresAtMs)] as const
+        // Each insert deletes some expired rows, so no separate job is needed.
+        yield* deleteBefore(dialect, [purge, insert], [accountId, id, times[0], JSON.stringify(metadata), times[1]])
+        yield* append(accountId, id, { items: added, expiresAtMs, nowMs: createdAtMs })
+      },
+      add: (accountId, id, addition, nowMs) => append(accountId, id, { ...addition, nowMs, isBounded: true }),
+      *deleteItem(accountId, id, itemId, nowMs) {
+        const row = yield* lockSize(accountId, id, nowMs)
+        if (row === undefined) return false
+        const parents = link.parent.map((column) => row[column] as SqlParameter)
+        const isOfParent = link.item.map((column, index) => `${column} = $${index + 2}`).join(' AND ')
+        const [removed] = yield [
+          `DELETE FROM ${items} WHERE item_id = $1 AND ${isOfParent} RETURNING item`,
+          [itemId, ...parents],
+        ]
+        if (removed === undefined) return false
+        const byteLength = Number(row['byte_length']) - Buffer.byteLength(removed['item'] as string)
+        yield [
+          `UPDATE ${table} SET ${setSize} WHERE ${own}`,
+          [accountId, id, Number(row['item_count']) - 1, byteLength],
+        ]
+        return true
+      },
+    },
+    *addTurn(turn) {
+      const { accountId, conversation, credentialId, createdAtMs: nowMs, expiresAtMs } = turn
+      if (conversation === undefined) return
+      yield* append(accountId, conversation.id, { items: namedItemsOf(turn), credentialId, expiresAtMs, nowMs })
+    },
+  }
+}
+
+function storedConversationOf(row: SqlRow): StoredConversation {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    metadata: JSON.parse(row['metadata'] as string) as Record<string, string>,
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: Number(row['expires_at_ms']),
+  }
+}
+
+function itemOf(row: SqlRow): StoredItem {
+  return JSON.parse(row['item'] as string) as StoredItem
+}
+
+function columnsOf(alias: string, names: readonly string[]): string {
+  return names.map((name) => `${alias}.${name}`).join(', ')
+}

@@ -1,0 +1,85 @@
+import type { SqlDialect, SqlParameter, SqlStatement } from '../sql/statements.ts'
+import type { SqlRow } from '../sql-rows.ts'
+import { prepareExact, type SqliteDatabase, type SqliteStatement, type SqlValue } from './sqlite-database.ts'
+
+const TABLES: Readonly<Record<string, string>> = { usage_records: 'usage' }
+
+const tableOf = (name: string): string => `signalbox_${TABLES[name] ?? name}`
+
+/** Index that contains everything for counting the rows of a kind. */
+const storedIn = (table: string): string => `signalbox_${table} INDEXED BY signalbox_${table}_stored`
+
+/** Dialect of SQLite. Lists are JSON. One transaction writes at a time, so no row is locked. */
+export const SQLITE_DIALECT: SqlDialect = {
+  table: tableOf,
+  columns: (names, alias) =>
+    alias === undefined
+      ? names
+      : names
+          .split(', ')
+          .map((name) => `${alias}.${name}`)
+          .join(', '),
+  isIn: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
+  list: (parameter) => `json_each(${parameter}) AS i`,
+  inOrder: (column) => column,
+  index: (name) => `INDEXED BY signalbox_${name}`,
+  forUpdate: '',
+  skipLocked: '',
+  canChangeInWith: false,
+  lock: () => [],
+  links: {
+    conversation: { parent: ['number'], item: ['conversation'] },
+    response: { parent: ['number'], item: ['response'] },
+  },
+  attempts: {
+    read: 't.attempts',
+    add: (attempt, max) =>
+      `json_insert(iif(json_array_length(attempts) < ${max}, attempts, json_remove(attempts, '$[0]')), '$[#]', json(${attempt}))`,
+  },
+  stored: {
+    idempotencyKeys: [storedIn('idempotency'), 'byte_length'],
+    responses: [storedIn('responses'), 'byte_length'],
+    conversations: [storedIn('conversations'), 'byte_length'],
+    files: ['signalbox_files', 'byte_length'],
+    tasks: [storedIn('tasks'), 'byte_length'],
+    webhookSecrets: ['signalbox_webhook_secrets', 'length(secret)'],
+  },
+}
+
+interface Prepared {
+  readonly statement: SqliteStatement
+  /** Index of the parameter at each `?`. */
+  readonly order: readonly number[]
+  readonly returnsRows: boolean
+}
+
+/** Returns a function that runs statements of an open database. Each text is compiled once. */
+export function sqliteQuery(database: SqliteDatabase): (statement: SqlStatement) => readonly SqlRow[] {
+  const prepared = new Map<string, Prepared>()
+
+  function prepare(text: string): Prepared {
+    const order: number[] = []
+    const sql = text.replace(/\$(\d+)/g, (_, place: string) => {
+      order.push(Number(place) - 1)
+      return '?'
+    })
+    const returnsRows = /^SELECT|^WITH|\bRETURNING\b/.test(sql)
+    const statement = returnsRows ? prepareExact(database, sql) : database.prepare(sql)
+    const made: Prepared = { statement, order, returnsRows }
+    prepared.set(text, made)
+    return made
+  }
+
+  return ([text, parameters]) => {
+    const { statement, order, returnsRows } = prepared.get(text) ?? prepare(text)
+    const values = order.map((index) => boundValue(parameters[index]!))
+    if (returnsRows) return statement.all(...values) as SqlRow[]
+    statement.run(...values)
+    return []
+  }
+}
+
+function boundValue(parameter: SqlParameter): SqlValue {
+  if (typeof parameter === 'boolean') return parameter ? 1 : 0
+  return Array.isArray(parameter) ? JSON.stringify(parameter) : (parameter as SqlValue)
+}
