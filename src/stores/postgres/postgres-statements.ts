@@ -25,6 +25,8 @@ export function postgresDialect(schema: string): SqlDialect {
         .map((name) => `${alias === undefined ? '' : `${alias}.`}${name}${IS_NUMBER.test(name) ? '::text' : ''}`)
         .join(', '),
     isIn: (column, list) => `${column} = ANY (${list}::text[])`,
+    // As an array, because a planner may run a subquery again for each row, and so lock more rows than its limit.
+    isInQuery: (column, query) => `${column} = ANY (ARRAY(${query}))`,
     list: (parameter) => `unnest(${parameter}::text[]) AS i(value)`,
     inOrder: (column) => `${column} COLLATE "C"`,
     index: () => '',
@@ -37,7 +39,7 @@ export function postgresDialect(schema: string): SqlDialect {
       response: { parent: ['id'], item: ['response_id'] },
     },
     attempts: {
-      read: 'array_to_json(t.attempts)::text',
+      read: 'array_to_json(attempts)::text',
       add: (attempt, max) => `(attempts || ${attempt}::text)[greatest(1, cardinality(attempts) + 2 - ${max}):]`,
     },
     // `octet_length` reads no large values.
@@ -56,9 +58,9 @@ export function postgresDialect(schema: string): SqlDialect {
 export function postgresRunner({ run, transaction }: PostgresConnection): SqlRunner {
   const alone = <Value>(create: () => SqlWork<Value>): Promise<Value> => awaitWork(create(), queryBy(run))
   return {
-    reads: alone,
-    writes: alone,
-    transactions: (create) => transaction((session) => workIn(session, create())),
+    read: alone,
+    write: alone,
+    transact: (create) => transaction((session) => workIn(session, create())),
   }
 }
 

@@ -22,7 +22,7 @@ import {
 } from './postgres-connection.ts'
 import { postgresLedger } from './postgres-ledger.ts'
 import { postgresDialect, postgresRunner } from './postgres-statements.ts'
-import { postgresTasks, postgresWebhookLeases } from './postgres-tasks.ts'
+import { postgresTasks } from './postgres-tasks.ts'
 import { postgresUsage } from './postgres-usage.ts'
 
 export type {
@@ -113,11 +113,11 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     isShared: true,
     tasks: {
       ...storeOn(runner, sqlTasks(dialect)),
-      ...postgresTasks(connection, { schema: quotedSchema, clock, saveResponse: responses.transactions.save }),
+      ...postgresTasks(connection, { schema: quotedSchema, clock, saveResponse: responses.work.save }),
     },
-    webhooks: { ...storeOn(runner, sqlWebhooks(dialect)), ...postgresWebhookLeases(connection, quotedSchema) },
+    webhooks: storeOn(runner, sqlWebhooks(dialect)),
     usage: { ...storeOn(runner, sqlUsage(dialect)), ...postgresUsage(connection, quotedSchema) },
-    stored: (accountId, kind, nowMs) => runner.reads(() => sqlStored(dialect, accountId, kind, nowMs)),
+    stored: (accountId, kind, nowMs) => runner.read(() => sqlStored(dialect, accountId, kind, nowMs)),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
       await migration.transaction((session) => migrate(session, schema))

@@ -1,9 +1,9 @@
 import { assertAmount } from '../ledger.ts'
 import type { StoredResponse } from '../response-store.ts'
-import { deliveryColumns, deliveryOf, taskColumns, taskOf } from '../sql/sql-tasks.ts'
+import { taskColumns, taskOf } from '../sql/sql-tasks.ts'
 import type { SqlWork } from '../sql/statements.ts'
 import type { TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
-import type { NewDelivery, WebhookStore } from '../webhook-store.ts'
+import type { NewDelivery } from '../webhook-store.ts'
 import { CHARGE_COLUMNS, chargeOf } from './postgres-charge.ts'
 import {
   answerParameters,
@@ -28,7 +28,7 @@ interface PostgresTasksParts {
 export function postgresTasks(
   connection: PostgresConnection,
   { schema, clock, saveResponse }: PostgresTasksParts,
-): Pick<TaskStore, 'change' | 'discard' | 'leaseDue' | 'leaseExpired' | 'purge'> {
+): Pick<TaskStore, 'change' | 'discard' | 'leaseDue'> {
   const { run, transaction } = connection
   const columns = taskColumns(postgresDialect(schema))
   return {
@@ -97,20 +97,6 @@ export function postgresTasks(
       )
       return rows.map(taskOf)
     },
-
-    async leaseExpired({ nowMs, leaseUntilMs, limit }) {
-      const rows = await run(
-        `SELECT ${columns} FROM ${schema}.take_overdue_tasks($1, $2, $3) WITH ORDINALITY AS t ORDER BY t.ordinality`,
-        [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],
-      )
-      return rows.map(taskOf)
-    },
-
-    async purge({ changedUntilMs, limit }) {
-      const values = [timeParameter(changedUntilMs), Math.max(0, limit)]
-      const [row] = await run(`SELECT ${schema}.forget_tasks($1, $2) AS count`, values)
-      return row!['count'] as number
-    },
   }
 }
 
@@ -152,19 +138,5 @@ function deliveryRequestOf(delivery: NewDelivery): object {
     body: delivery.body,
     created: timeParameter(delivery.createdAtMs),
     next_attempt: timeParameter(delivery.nextAttemptAtMs),
-  }
-}
-
-/** Leases of messages in PostgreSQL. */
-export function postgresWebhookLeases({ run }: PostgresConnection, schema: string): Pick<WebhookStore, 'leaseDue'> {
-  const columns = deliveryColumns(postgresDialect(schema))
-  return {
-    async leaseDue({ nowMs, leaseUntilMs, limit }) {
-      const rows = await run(
-        `SELECT ${columns} FROM ${schema}.take_due_deliveries($1, $2, $3) WITH ORDINALITY AS t ORDER BY t.ordinality`,
-        [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],
-      )
-      return rows.map(deliveryOf)
-    },
   }
 }

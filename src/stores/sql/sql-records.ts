@@ -5,9 +5,14 @@ import type { InteractionRecord, InteractionStore } from '../response-cache.ts'
 import type { SettingStore } from '../retention.ts'
 import { capOf, capValues, optionalTimeOf, type SqlRow, type StoredKind, type StoredUsage } from '../sql-rows.ts'
 import {
+  allOf,
   deleteBefore,
   deleteSome,
+  firstOf,
+  isChanged,
+  ownedRows,
   places,
+  purgeOwned,
   SqlConditions,
   type SqlDialect,
   type SqlParameter,
@@ -20,47 +25,35 @@ const KEY_COLUMNS =
   'id, account_id, hash, label, scopes, limits, cap_amount, cap_period, names_end_users, created_at_ms, expires_at_ms, revoked_at_ms, replaces, tags'
 
 /** Creates the store of API keys. */
-export function sqlKeys(dialect: SqlDialect): SqlStore<KeyStore, 'findByHash' | 'find' | 'list' | 'page'> {
+export function sqlKeys(dialect: SqlDialect): SqlStore<KeyStore> {
   const table = dialect.table('keys')
   const id = dialect.inOrder('k.id')
   const select = `SELECT ${dialect.columns(KEY_COLUMNS, 'k')} FROM ${table} AS k`
-  const first = (rows: readonly SqlRow[]): KeyRecord | undefined => rows[0] && keyOf(rows[0])
   return {
-    reads: {
-      *findByHash(hash) {
-        return first(yield [`${select} WHERE k.hash = $1`, [hash]])
-      },
-      *find(keyId) {
-        return first(yield [`${select} WHERE k.id = $1`, [keyId]])
-      },
-      *list(accountId) {
+    reads: ['findByHash', 'find', 'list', 'page'],
+    work: {
+      findByHash: (hash) => firstOf(keyOf, `${select} WHERE k.hash = $1`, [hash]),
+      find: (keyId) => firstOf(keyOf, `${select} WHERE k.id = $1`, [keyId]),
+      list(accountId) {
         const conditions = new SqlConditions().add('k.account_id = ?', accountId)
-        const rows = yield [`${select} ${conditions.where()} ORDER BY k.created_at_ms, ${id}`, conditions.parameters]
-        return rows.map(keyOf)
+        const order = `ORDER BY k.created_at_ms, ${id}`
+        return allOf(keyOf, `${select} ${conditions.where()} ${order}`, conditions.parameters)
       },
-      *page({ accountId, after, limit }) {
+      page({ accountId, after, limit }) {
         const conditions = new SqlConditions()
           .add('k.account_id = ?', accountId)
           .add(`(k.created_at_ms, ${id}) > (?, ?)`, Math.floor(after?.createdAtMs ?? -1), after?.id ?? '')
-        const size = conditions.place(Math.max(0, limit))
-        const rows = yield [
-          `${select} ${conditions.where()} ORDER BY k.created_at_ms, ${id} LIMIT ${size}`,
-          conditions.parameters,
-        ]
-        return rows.map(keyOf)
+        const order = `ORDER BY k.created_at_ms, ${id} LIMIT ${conditions.place(Math.max(0, limit))}`
+        return allOf(keyOf, `${select} ${conditions.where()} ${order}`, conditions.parameters)
       },
-    },
-    writes: {
       *insert(record) {
         if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
-        yield [
-          `INSERT INTO ${table} (${KEY_COLUMNS}) VALUES (${places(14)}) ON CONFLICT (hash) DO NOTHING`,
-          keyValues(record),
-        ]
+        const values = keyValues(record)
+        yield [`INSERT INTO ${table} (${KEY_COLUMNS}) VALUES (${places(14)}) ON CONFLICT (hash) DO NOTHING`, values]
       },
-      *update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
+      update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
         if (spendingCap != null) assertAmount(spendingCap.amount)
-        const rows = yield [
+        return isChanged(
           `UPDATE ${table} SET account_id = coalesce($2, account_id), limits = CASE WHEN $3 THEN $4 ELSE limits END,
             cap_amount = CASE WHEN $5 THEN $6 ELSE cap_amount END, cap_period = CASE WHEN $5 THEN $7 ELSE cap_period END,
             names_end_users = coalesce($8, names_end_users)
@@ -74,26 +67,20 @@ export function sqlKeys(dialect: SqlDialect): SqlStore<KeyStore, 'findByHash' | 
             ...capValues(spendingCap),
             namesEndUsers === undefined ? null : Number(namesEndUsers),
           ],
-        ]
-        return rows.length > 0
+        )
       },
-      *revoke(keyId, nowMs) {
-        const rows = yield [
-          `UPDATE ${table} SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING id`,
-          [keyId, Math.floor(nowMs)],
-        ]
-        return rows.length > 0
-      },
-      *expire(keyId, expiresAtMs) {
-        const rows = yield [
+      revoke: (keyId, nowMs) =>
+        isChanged(`UPDATE ${table} SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING id`, [
+          keyId,
+          Math.floor(nowMs),
+        ]),
+      expire: (keyId, expiresAtMs) =>
+        isChanged(
           `UPDATE ${table} SET expires_at_ms = CASE WHEN expires_at_ms <= $2 THEN expires_at_ms ELSE $2 END
           WHERE id = $1 RETURNING id`,
           [keyId, Math.floor(expiresAtMs)],
-        ]
-        return rows.length > 0
-      },
+        ),
     },
-    transactions: {},
   }
 }
 
@@ -135,17 +122,16 @@ function keyValues(record: KeyRecord): SqlParameter[] {
 }
 
 /** Creates the store of settings that all processes share. */
-export function sqlSettings(dialect: SqlDialect): SqlStore<SettingStore, 'read', 'write'> {
+export function sqlSettings(dialect: SqlDialect): SqlStore<SettingStore> {
   const table = dialect.table('settings')
   return {
-    reads: {
+    reads: ['read'],
+    transactions: ['write'],
+    work: {
       *read() {
         const rows = yield [`SELECT ${dialect.columns('name, value')} FROM ${table}`, []]
         return Object.fromEntries(rows.map(({ name, value }) => [name as string, Number(value)]))
       },
-    },
-    writes: {},
-    transactions: {
       *write(settings) {
         for (const setting of Object.entries(settings)) yield [upsert(table, 'name, value', 'name'), setting]
       },
@@ -156,34 +142,20 @@ export function sqlSettings(dialect: SqlDialect): SqlStore<SettingStore, 'read',
 const INTERACTION_COLUMNS = 'account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms'
 
 /** Creates the store of the owners of vendor conversations. */
-export function sqlInteractions(dialect: SqlDialect): SqlStore<InteractionStore, 'find', never> {
+export function sqlInteractions(dialect: SqlDialect): SqlStore<InteractionStore> {
   const table = dialect.table('interactions')
-  const purge = deleteSome(
-    dialect,
-    table,
-    'account_id, id',
-    'expires_at_ms <= $7 AND (account_id, id) <> ($1, $2) ORDER BY expires_at_ms LIMIT 2',
-  )
+  const { find } = ownedRows(table, dialect.columns(INTERACTION_COLUMNS), interactionOf)
+  const purge = purgeOwned(dialect, table, '$7')
   const save = upsert(table, INTERACTION_COLUMNS, 'account_id, id')
   return {
-    reads: {
-      *find(accountId, id, nowMs) {
-        const [row] = yield [
-          `SELECT ${dialect.columns(INTERACTION_COLUMNS)} FROM ${table}
-          WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`,
-          [accountId, id, Math.floor(nowMs)],
-        ]
-        return row && interactionOf(row)
-      },
-    },
-    writes: {
+    reads: ['find'],
+    work: {
+      find,
       *save({ accountId, id, vendor, credentialId, upstreamId, model, createdAtMs, expiresAtMs }) {
-        const times = [Math.floor(createdAtMs), Math.floor(expiresAtMs)]
-        // Each insert deletes some expired rows, so no separate job is needed.
-        yield* deleteBefore(dialect, [purge, save], [accountId, id, vendor, credentialId, upstreamId, model, ...times])
+        const names = [accountId, id, vendor, credentialId, upstreamId, model]
+        yield* deleteBefore(dialect, [purge, save], [...names, Math.floor(createdAtMs), Math.floor(expiresAtMs)])
       },
     },
-    transactions: {},
   }
 }
 
@@ -201,46 +173,35 @@ function interactionOf(row: SqlRow): InteractionRecord {
 }
 
 /** Creates the store of operators' changes. */
-export function sqlAudit(dialect: SqlDialect): SqlStore<AuditStore, 'list'> {
+export function sqlAudit(dialect: SqlDialect): SqlStore<AuditStore> {
   const table = dialect.table('audit')
   const id = dialect.inOrder('t.id')
-  const deleteOld = deleteSome(
-    dialect,
-    table,
-    'id',
-    `created_at_ms <= $5 ORDER BY created_at_ms LIMIT ${AUDIT_DELETE_BATCH}`,
-  )
+  const old = `created_at_ms <= $5 ORDER BY created_at_ms LIMIT ${AUDIT_DELETE_BATCH}`
   const insert = `INSERT INTO ${table} (id, created_at_ms, subject, details) VALUES ($1, $2, $3, $4)`
   return {
-    reads: {
-      *list({ subject, fromMs, untilMs, after, limit }) {
+    reads: ['list'],
+    work: {
+      list({ subject, fromMs, untilMs, after, limit }) {
         const conditions = new SqlConditions()
           .add('t.subject = ?', subject)
           .add('t.created_at_ms >= ?', fromMs && Math.floor(fromMs))
           .add('t.created_at_ms < ?', untilMs && Math.floor(untilMs))
           .add(`(t.created_at_ms, ${id}) < (?, ?)`, after && Math.floor(after.createdAtMs), after?.id)
-        const size = conditions.place(Math.max(0, limit))
-        const rows = yield [
+        return allOf(
+          auditEntryOf,
           `SELECT ${dialect.columns('id, created_at_ms, subject, details', 't')} FROM ${table} AS t ${conditions.where()}
-          ORDER BY t.created_at_ms DESC, ${id} DESC LIMIT ${size}`,
+          ORDER BY t.created_at_ms DESC, ${id} DESC LIMIT ${conditions.place(Math.max(0, limit))}`,
           conditions.parameters,
-        ]
-        return rows.map(auditEntryOf)
-      },
-    },
-    writes: {
-      *add(entry) {
-        // PostgreSQL stores no NUL in a text; the escaped form in JSON stays.
-        const subject = entry.subject?.replaceAll('\0', '\\u0000') ?? null
-        const oldMs = Math.floor(entry.createdAtMs - AUDIT_RETENTION_MS)
-        yield* deleteBefore(
-          dialect,
-          [deleteOld, insert],
-          [entry.id, Math.floor(entry.createdAtMs), subject, auditDetails(entry), oldMs],
         )
       },
+      *add(entry) {
+        // Some databases store no NUL in a text; the escaped form in JSON stays.
+        const subject = entry.subject?.replaceAll('\0', '\\u0000') ?? null
+        const oldMs = Math.floor(entry.createdAtMs - AUDIT_RETENTION_MS)
+        const values = [entry.id, Math.floor(entry.createdAtMs), subject, auditDetails(entry), oldMs]
+        yield* deleteBefore(dialect, [deleteSome(dialect, table, 'id', old), insert], values)
+      },
     },
-    transactions: {},
   }
 }
 

@@ -12,10 +12,13 @@ import {
 } from '../response-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import {
+  allOf,
   deleteBefore,
-  deleteSome,
+  firstOf,
   insertRows,
   joined,
+  ownedRows,
+  purgeOwned,
   type SqlDialect,
   type SqlParameter,
   type SqlStore,
@@ -26,39 +29,29 @@ import {
 const RESPONSE_COLUMNS =
   'account_id, id, previous_id, vendor, vendor_key, upstream_id, conversation_id, conversation_position, model, input, response, created_at_ms, expires_at_ms'
 
-/** Condition on the expiry of rows that a save deletes. */
-const expiredBefore = (nowMs: string): string =>
-  `expires_at_ms <= ${nowMs} AND (account_id, id) <> ($1, $2) ORDER BY expires_at_ms LIMIT 2`
-
 /** Creates the store of answers. */
-export function sqlResponses(
-  dialect: SqlDialect,
-  { addTurn }: SqlConversations,
-): SqlStore<ResponseStore, 'find' | 'conversation' | 'findByItems' | 'knownItems', 'save'> {
+export function sqlResponses(dialect: SqlDialect, { addTurn }: SqlConversations): SqlStore<ResponseStore> {
   const table = dialect.table('responses')
   const items = dialect.table('response_items')
   const link = dialect.links.response
   const columns = dialect.columns(RESPONSE_COLUMNS, 'r')
-  const purge = deleteSome(dialect, table, 'account_id, id', expiredBefore('$12'))
+  const owned = ownedRows(table, dialect.columns(RESPONSE_COLUMNS), responseOf)
+  const purge = purgeOwned(dialect, table, '$12')
   const save = upsert(table, RESPONSE_COLUMNS, 'account_id, id')
   const [parents, itemParents] = [columnsOf('r', link.parent), columnsOf('i', link.item)]
-  const one = `FROM ${table} AS r WHERE r.account_id = $1 AND r.id = $2`
   const deleteOthers = `DELETE FROM ${items} AS i WHERE i.account_id = $1 AND NOT (${dialect.isIn('i.item_id', '$3')})
-    AND (${itemParents}) IN (SELECT ${parents} ${one})`
+    AND (${itemParents}) IN (SELECT ${parents} FROM ${table} AS r WHERE r.account_id = $1 AND r.id = $2)`
   const addItems = `INSERT INTO ${items} (account_id, item_id, ${link.item.join(', ')})
     SELECT $1, i.value, ${parents} FROM ${table} AS r, ${dialect.list('$3')}
     WHERE r.account_id = $1 AND r.id = $2 ON CONFLICT DO NOTHING`
   return {
-    reads: {
-      *find(accountId, id, nowMs) {
-        const [row] = yield [
-          `SELECT ${columns} FROM ${table} AS r WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`,
-          [accountId, id, Math.floor(nowMs)],
-        ]
-        return row && responseOf(row)
-      },
+    reads: ['find', 'conversation', 'findByItems', 'knownItems'],
+    transactions: ['save'],
+    work: {
+      ...owned,
       *conversation(accountId, id, nowMs) {
-        const rows = yield [
+        const turns = yield* allOf(
+          responseOf,
           `WITH RECURSIVE turns AS (
             SELECT id, previous_id, 0 AS depth FROM ${table}
             WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3
@@ -67,40 +60,29 @@ export function sqlResponses(
             JOIN ${table} AS p ON p.account_id = $1 AND p.id = turns.previous_id AND p.expires_at_ms > $3
             WHERE depth + 1 < ${MAX_TURNS}
           )
-          SELECT ${columns} FROM turns JOIN ${table} AS r ON r.account_id = $1 AND r.id = turns.id ORDER BY depth`,
+          SELECT ${columns} FROM turns JOIN ${table} AS r ON r.account_id = $1 AND r.id = turns.id ORDER BY depth DESC`,
           [accountId, id, Math.floor(nowMs)],
-        ]
-        const turns = rows.map(responseOf).reverse()
+        )
         // A conversation must reach its first turn.
         return turns[0] === undefined || turns[0].previousId !== undefined ? undefined : turns
       },
-      *findByItems(accountId, itemIds, nowMs) {
-        const rows = yield [
+      findByItems: (accountId, itemIds, nowMs) =>
+        allOf(
+          responseOf,
           `SELECT ${columns} FROM ${table} AS r WHERE r.account_id = $1 AND r.expires_at_ms > $3 AND (${parents}) IN (
             SELECT ${itemParents} FROM ${items} AS i WHERE i.account_id = $1 AND ${dialect.isIn('i.item_id', '$2')}
           ) ORDER BY r.created_at_ms DESC, ${parents} DESC`,
           [accountId, itemIds, Math.floor(nowMs)],
-        ]
-        return rows.map(responseOf)
-      },
-      *knownItems(accountId, itemIds, nowMs) {
-        const rows = yield [
+        ),
+      knownItems: (accountId, itemIds, nowMs) =>
+        allOf(
+          (row) => row['item_id'] as string,
           `SELECT DISTINCT i.item_id FROM ${items} AS i JOIN ${table} AS r ON r.account_id = i.account_id AND ${joined(link, 'r')}
           WHERE i.account_id = $1 AND ${dialect.isIn('i.item_id', '$2')} AND r.expires_at_ms > $3`,
           [accountId, itemIds, Math.floor(nowMs)],
-        ]
-        return rows.map((row) => row['item_id'] as string)
-      },
-    },
-    writes: {
-      *delete(accountId, id) {
-        const rows = yield [`DELETE FROM ${table} WHERE account_id = $1 AND id = $2 RETURNING id`, [accountId, id]]
-        return rows.length > 0
-      },
-    },
-    transactions: {
+        ),
       *save(turn) {
-        // Each save deletes some expired rows, so no separate job is needed. Concurrent saves of one id wait here for each other.
+        // Concurrent saves of one id wait here for each other.
         yield* deleteBefore(dialect, [purge, save], responseValues(turn))
         yield* deleteBefore(dialect, [deleteOthers, addItems], [turn.accountId, turn.id, itemIdsOf(turn)])
         yield* addTurn(turn)
@@ -157,8 +139,7 @@ interface Addition {
 }
 
 /** Conversations as work, and the function with which the store of answers adds to them. */
-export interface SqlConversations
-  extends SqlStore<ConversationStore, 'find' | 'history' | 'page' | 'item', 'create' | 'add' | 'deleteItem'> {
+export interface SqlConversations extends SqlStore<ConversationStore> {
   /** Adds the items of a turn to its conversation, if it has one. */
   addTurn(turn: StoredResponse): SqlWork<void>
 }
@@ -172,10 +153,13 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
   const own = 'account_id = $1 AND id = $2'
   const itemsOfOwn = `FROM ${table} AS c JOIN ${items} AS i ON ${joined(link, 'c')}
     WHERE c.account_id = $1 AND c.id = $2 AND c.expires_at_ms > $3`
-  const purge = deleteSome(dialect, table, 'account_id, id', expiredBefore('$3'))
+  const purge = purgeOwned(dialect, table, '$3')
+  const owned = ownedRows(table, dialect.columns(facts), storedConversationOf)
   const insert = `INSERT INTO ${table} (${facts}, last_position, item_count, byte_length)
     VALUES ($1, $2, $4, $3, $5, 0, 0, 0)`
   const setSize = 'item_count = $3, byte_length = $4'
+
+  const parentOf = (row: SqlRow): SqlParameter[] => link.parent.map((column) => row[column] as SqlParameter)
 
   function* lockSize(accountId: string, id: string, nowMs: number): SqlWork<SqlRow | undefined> {
     const columns = [...new Set(['last_position', 'item_count', 'byte_length', ...link.parent])].join(', ')
@@ -202,12 +186,11 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
       Number(row['byte_length']),
     )
     if (isBounded && isBeyondConversation({ itemCount, byteLength })) return 'full'
-    const parent = link.parent.map((column) => row[column] as SqlParameter)
     let position = Number(row['last_position'])
     yield* insertRows(
       items,
       [...link.item, 'position', 'item_id', 'item'],
-      Array.from(texts, ([itemId, text]) => [...parent, ++position, itemId, text]),
+      Array.from(texts, ([itemId, text]) => [...parentOf(row), ++position, itemId, text]),
     )
     yield [
       `UPDATE ${table} SET ${setSize}, last_position = $5, vendor_key = coalesce($6, vendor_key),
@@ -218,14 +201,10 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
   }
 
   return {
-    reads: {
-      *find(accountId, id, nowMs) {
-        const [row] = yield [
-          `SELECT ${dialect.columns(facts)} FROM ${table} WHERE ${own} AND expires_at_ms > $3`,
-          [accountId, id, Math.floor(nowMs)],
-        ]
-        return row && storedConversationOf(row)
-      },
+    reads: ['find', 'history', 'page', 'item'],
+    transactions: ['create', 'add', 'deleteItem'],
+    work: {
+      ...owned,
       *history(accountId, id, nowMs, untilPosition = Number.MAX_SAFE_INTEGER) {
         // One statement, so that the position belongs to these items.
         const rows = yield [
@@ -244,62 +223,45 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
         }
       },
       *page(accountId, id, { limit, order, after }, nowMs) {
-        const parameters = [accountId, id, Math.floor(nowMs)]
-        const found = yield [`SELECT id FROM ${table} WHERE ${own} AND expires_at_ms > $3`, parameters]
-        if (found.length === 0) return undefined
-        const bound = `i.position ${order === 'asc' ? '>' : '<'} (SELECT i.position ${itemsOfOwn} AND i.item_id = $5)`
-        const rows = yield [
-          `SELECT i.item ${itemsOfOwn} ${after === undefined ? '' : `AND ${bound}`} ORDER BY i.position ${order} LIMIT $4`,
-          [...parameters, limit + 1, ...(after === undefined ? [] : [after])],
-        ]
-        return { items: rows.slice(0, limit).map(itemOf), hasMore: rows.length > limit }
+        if ((yield* owned.find(accountId, id, nowMs)) === undefined) return undefined
+        const bound = `AND i.position ${order === 'asc' ? '>' : '<'} (SELECT i.position ${itemsOfOwn} AND i.item_id = $5)`
+        const found = yield* allOf(
+          itemOf,
+          `SELECT i.item ${itemsOfOwn} ${after === undefined ? '' : bound} ORDER BY i.position ${order} LIMIT $4`,
+          [accountId, id, Math.floor(nowMs), limit + 1, ...(after === undefined ? [] : [after])],
+        )
+        return { items: found.slice(0, limit), hasMore: found.length > limit }
       },
-      *item(accountId, id, itemId, nowMs) {
-        const [row] = yield [
-          `SELECT i.item ${itemsOfOwn} AND i.item_id = $4`,
-          [accountId, id, Math.floor(nowMs), itemId],
-        ]
-        return row && itemOf(row)
-      },
-    },
-    writes: {
-      *update(accountId, id, { metadata, expiresAtMs }, nowMs) {
-        const [row] = yield [
+      item: (accountId, id, itemId, nowMs) =>
+        firstOf(itemOf, `SELECT i.item ${itemsOfOwn} AND i.item_id = $4`, [accountId, id, Math.floor(nowMs), itemId]),
+      update: (accountId, id, { metadata, expiresAtMs }, nowMs) =>
+        firstOf(
+          storedConversationOf,
           `UPDATE ${table} SET metadata = $4, expires_at_ms = CASE WHEN expires_at_ms < $5 THEN $5 ELSE expires_at_ms END
           WHERE ${own} AND expires_at_ms > $3 RETURNING ${dialect.columns(facts)}`,
           [accountId, id, Math.floor(nowMs), JSON.stringify(metadata), Math.floor(expiresAtMs)],
-        ]
-        return row && storedConversationOf(row)
-      },
-      *delete(accountId, id) {
-        const rows = yield [`DELETE FROM ${table} WHERE ${own} RETURNING id`, [accountId, id]]
-        return rows.length > 0
-      },
-    },
-    transactions: {
+        ),
       *create({ accountId, id, metadata, createdAtMs, expiresAtMs }, added) {
-        yield [`DELETE FROM ${table} WHERE ${own}`, [accountId, id]]
-        const times = [Math.floor(createdAtMs), Math.floor(expiresAtMs)] as const
-        // Each insert deletes some expired rows, so no separate job is needed.
-        yield* deleteBefore(dialect, [purge, insert], [accountId, id, times[0], JSON.stringify(metadata), times[1]])
+        yield* owned.delete(accountId, id)
+        const [createdMs, expiresMs] = [Math.floor(createdAtMs), Math.floor(expiresAtMs)]
+        const values = [accountId, id, createdMs, JSON.stringify(metadata), expiresMs]
+        yield* deleteBefore(dialect, [purge, insert], values)
         yield* append(accountId, id, { items: added, expiresAtMs, nowMs: createdAtMs })
       },
       add: (accountId, id, addition, nowMs) => append(accountId, id, { ...addition, nowMs, isBounded: true }),
       *deleteItem(accountId, id, itemId, nowMs) {
         const row = yield* lockSize(accountId, id, nowMs)
         if (row === undefined) return false
-        const parents = link.parent.map((column) => row[column] as SqlParameter)
         const isOfParent = link.item.map((column, index) => `${column} = $${index + 2}`).join(' AND ')
-        const [removed] = yield [
+        const removed = yield* firstOf(
+          (deleted) => deleted['item'] as string,
           `DELETE FROM ${items} WHERE item_id = $1 AND ${isOfParent} RETURNING item`,
-          [itemId, ...parents],
-        ]
+          [itemId, ...parentOf(row)],
+        )
         if (removed === undefined) return false
-        const byteLength = Number(row['byte_length']) - Buffer.byteLength(removed['item'] as string)
-        yield [
-          `UPDATE ${table} SET ${setSize} WHERE ${own}`,
-          [accountId, id, Number(row['item_count']) - 1, byteLength],
-        ]
+        const [itemCount, byteLength] = [Number(row['item_count']) - 1, Number(row['byte_length'])]
+        const size = [itemCount, byteLength - Buffer.byteLength(removed)]
+        yield [`UPDATE ${table} SET ${setSize} WHERE ${own}`, [accountId, id, ...size]]
         return true
       },
     },

@@ -9,63 +9,88 @@ import {
   type WebhookDelivery,
   type WebhookStore,
 } from '../webhook-store.ts'
-import { places, SqlConditions, type SqlDialect, type SqlStore, type SqlWork } from './statements.ts'
+import {
+  allOf,
+  firstOf,
+  isChanged,
+  places,
+  SqlConditions,
+  type SqlDialect,
+  type SqlParameter,
+  type SqlStore,
+  type SqlWork,
+} from './statements.ts'
 
 const TASK_COLUMNS =
   'id, account_id, key_id, state, upstream_id, vendor_account, hold_id, created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details'
 
-/** Returns the columns of tasks `t` to select for {@link taskOf}. */
+/** Returns the columns of tasks to select for {@link taskOf}. */
 export function taskColumns(dialect: SqlDialect): string {
-  return dialect.columns(TASK_COLUMNS, 't')
+  return dialect.columns(TASK_COLUMNS)
 }
 
-/** Methods of a task store without money and leases, which each driver has in its own way. */
-type PlainTasks = Pick<TaskStore, 'find' | 'list' | 'listAll' | 'credentialIds' | 'insert'>
+/** Task store without the methods that change holds, and without the lease that counts against a budget. */
+type PlainTasks = Omit<TaskStore, 'change' | 'discard' | 'leaseDue'>
 
-/** Creates the part of a task store that needs no hold and no lease. */
-export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks, Exclude<keyof PlainTasks, 'insert'>> {
+/** Creates the part of a task store that needs no hold. */
+export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks> {
   const table = dialect.table('tasks')
-  const select = `SELECT ${taskColumns(dialect)} FROM ${table} AS t`
+  const deliveries = dialect.table('deliveries')
+  const columns = taskColumns(dialect)
+  const select = `SELECT ${columns} FROM ${table} AS t`
+  // Indexes by name, because a planner may choose those of the states, and read every open task, or every task that ended.
+  const overdue = `SELECT id FROM ${table} AS o ${dialect.index('tasks_by_deadline')}
+    WHERE o.state IN ('submitting', 'unknown', 'queued', 'in_progress') AND o.deadline_at_ms <= $1 AND o.lease_until_ms <= $1
+    ORDER BY o.deadline_at_ms LIMIT $2`
+  // Skips tasks with waiting messages, so that they do not block the rest.
+  const ended = `SELECT id FROM ${table} AS t ${dialect.index('ended_tasks')}
+    WHERE t.state IN ('completed', 'failed', 'cancelled') AND t.updated_at_ms <= $1 AND NOT EXISTS (
+      SELECT 1 FROM ${deliveries} AS d WHERE d.task_id = t.id AND d.state = 'pending'
+    ) ORDER BY t.updated_at_ms LIMIT $2`
   return {
-    reads: {
+    reads: ['find', 'list', 'listAll', 'credentialIds'],
+    transactions: ['purge'],
+    idle: {
+      leaseExpired: ({ nowMs }) => unlessAny([], overdue, [Math.floor(nowMs), 1]),
+      purge: ({ changedUntilMs }) => unlessAny(0, ended, [Math.floor(changedUntilMs), 1]),
+    },
+    work: {
       *find(accountId, id) {
-        const [row] = yield [`${select} WHERE t.account_id = $1 AND t.id = $2`, [accountId, id]]
-        if (row !== undefined) return taskOf(row)
-        const [found] = yield [
-          `${select} WHERE t.account_id = $1 AND t.upstream_id = $2 ORDER BY t.created_at_ms DESC LIMIT 1`,
-          [accountId, id],
-        ]
-        return found && taskOf(found)
+        const task = yield* firstOf(taskOf, `${select} WHERE t.account_id = $1 AND t.id = $2`, [accountId, id])
+        if (task !== undefined) return task
+        const order = 'ORDER BY t.created_at_ms DESC LIMIT 1'
+        return yield* firstOf(taskOf, `${select} WHERE t.account_id = $1 AND t.upstream_id = $2 ${order}`, [
+          accountId,
+          id,
+        ])
       },
       *list(accountId, { limit, after, before }) {
         const isBackwards = after === undefined && before !== undefined
         const direction = isBackwards ? 'ASC' : 'DESC'
         const size = Math.max(0, limit)
-        const conditions = new SqlConditions().add('t.account_id = ?', accountId)
         // The time of the bound in a separate query, so that its index leads directly to the page. No rows for an unknown id.
         const bound = (relation: '<' | '>'): string => `(t.created_at_ms, t.id) ${relation}
           ((SELECT c.created_at_ms FROM ${table} AS c WHERE c.account_id = $1 AND c.id = ?), ?)`
-        conditions.add(bound('<'), after, after).add(bound('>'), before, before)
-        const rows = yield [
+        const conditions = new SqlConditions()
+          .add('t.account_id = ?', accountId)
+          .add(bound('<'), after, after)
+          .add(bound('>'), before, before)
+        const found = yield* allOf(
+          taskOf,
           `${select} ${conditions.where()}
           ORDER BY t.created_at_ms ${direction}, t.id ${direction} LIMIT ${conditions.place(size + 1)}`,
           conditions.parameters,
-        ]
-        const tasks = rows.slice(0, size).map(taskOf)
-        return { tasks: isBackwards ? tasks.reverse() : tasks, hasMore: rows.length > size }
+        )
+        const tasks = found.slice(0, size)
+        return { tasks: isBackwards ? tasks.reverse() : tasks, hasMore: found.length > size }
       },
-      *listAll(query) {
-        return (yield* newestFirst(dialect, 'tasks', taskColumns(dialect), query)).map(taskOf)
-      },
-      *credentialIds() {
-        const rows = yield [
+      listAll: (query) => newestFirst(dialect, 'tasks', { columns, of: taskOf }, query),
+      credentialIds: () =>
+        allOf(
+          (row) => row['vendor_account'] as string,
           `SELECT DISTINCT vendor_account FROM ${table} ${dialect.index('tasks_due')} WHERE state IN ('queued', 'in_progress')`,
           [],
-        ]
-        return rows.map((row) => row['vendor_account'] as string)
-      },
-    },
-    writes: {
+        ),
       *insert(task) {
         yield [
           `INSERT INTO ${table} (${TASK_COLUMNS}) VALUES (${places(12)}) ON CONFLICT (id) DO NOTHING`,
@@ -85,9 +110,60 @@ export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks, Exclude<keyo
           ],
         ]
       },
+      *leaseExpired({ nowMs, leaseUntilMs, limit }) {
+        const query = `${overdue} ${dialect.skipLocked}`
+        const tasks = yield* lease(dialect, 'tasks', query, { nowMs, leaseUntilMs, limit }, { columns, of: taskOf })
+        return tasks.sort((one, other) => one.deadlineAtMs - other.deadlineAtMs)
+      },
+      *purge({ changedUntilMs, limit }) {
+        const found = yield* allOf(idOf, `${ended} ${dialect.skipLocked}`, [
+          Math.floor(changedUntilMs),
+          Math.max(0, limit),
+        ])
+        // The messages are locked with their tasks: a message that is resent at the same moment is deleted with its task, or keeps it.
+        const messages = yield [
+          `SELECT d.task_id, d.state FROM ${deliveries} AS d WHERE ${dialect.isIn('d.task_id', '$1')}
+          ORDER BY d.id ${dialect.forUpdate}`,
+          [found],
+        ]
+        const waiting = new Set(messages.filter(({ state }) => state === 'pending').map((row) => row['task_id']))
+        const ids = found.filter((id) => !waiting.has(id))
+        yield [`DELETE FROM ${deliveries} WHERE ${dialect.isIn('task_id', '$1')}`, [ids]]
+        yield [`DELETE FROM ${table} WHERE ${dialect.isIn('id', '$1')}`, [ids]]
+        return ids.length
+      },
     },
-    transactions: {},
   }
+}
+
+function idOf({ id }: SqlRow): string {
+  return id as string
+}
+
+/** Returns `none` if a query finds no row, and otherwise `undefined`. */
+function* unlessAny<Value>(none: Value, text: string, parameters: readonly SqlParameter[]): SqlWork<Value | undefined> {
+  return (yield [text, parameters]).length === 0 ? none : undefined
+}
+
+/** Columns of rows, and their mapper. */
+interface Selected<Value> {
+  readonly columns: string
+  readonly of: (row: SqlRow) => Value
+}
+
+/** Leases the rows of a query with the parameters `nowMs` and `limit`, in any order. */
+function lease<Value>(
+  dialect: SqlDialect,
+  table: 'tasks' | 'deliveries',
+  query: string,
+  { nowMs, leaseUntilMs, limit }: { readonly nowMs: number; readonly leaseUntilMs: number; readonly limit: number },
+  { columns, of }: Selected<Value>,
+): SqlWork<Value[]> {
+  return allOf(
+    of,
+    `UPDATE ${dialect.table(table)} AS t SET lease_until_ms = $3 WHERE ${dialect.isInQuery('t.id', query)} RETURNING ${columns}`,
+    [Math.floor(nowMs), Math.max(0, limit), Math.floor(leaseUntilMs)],
+  )
 }
 
 /** Returns the task in a row. */
@@ -108,73 +184,72 @@ export function taskOf(row: SqlRow): TaskRecord {
   }
 }
 
-/** Selects rows `t` of all accounts, newest first. */
-function* newestFirst(
+/** Selects rows of all accounts, newest first. */
+function newestFirst<Value>(
   dialect: SqlDialect,
   name: 'tasks' | 'deliveries',
-  columns: string,
+  { columns, of }: Selected<Value>,
   { accountId, state, after, limit }: NewestFirstQuery<string>,
-): SqlWork<readonly SqlRow[]> {
+): SqlWork<Value[]> {
   const conditions = new SqlConditions()
     .add('t.account_id = ?', accountId)
     .add('t.state = ?', state)
     .add('(t.created_at_ms, t.id) < (?, ?)', after && Math.floor(after.createdAtMs), after?.id)
   // For a state and an account a planner may choose the index of the states, where the account may have few rows.
   const index = accountId === undefined ? '' : dialect.index(`${name}_by_account`)
-  return yield [
+  return allOf(
+    of,
     `SELECT ${columns} FROM ${dialect.table(name)} AS t ${index} ${conditions.where()}
     ORDER BY t.created_at_ms DESC, t.id DESC LIMIT ${conditions.place(Math.max(0, limit))}`,
     conditions.parameters,
-  ]
+  )
 }
 
-/** Webhooks as work, without the lease, and the function with which changes of tasks queue messages. */
-export interface SqlWebhooks
-  extends SqlStore<Omit<WebhookStore, 'leaseDue'>, 'list' | 'listAll' | 'secrets', 'ensureSecret' | 'replaceSecret'> {
+/** Webhooks as work, and the function with which changes of tasks queue messages. */
+export interface SqlWebhooks extends SqlStore<WebhookStore> {
   /** Queues a message; an existing one with the same id stays unchanged. */
   add(delivery: NewDelivery): SqlWork<void>
 }
 
-/** Returns the columns of messages `t` to select for {@link deliveryOf}. */
-export function deliveryColumns({ columns, attempts }: SqlDialect): string {
-  const plain = 'id, account_id, task_id, url, body, state, created_at_ms, next_attempt_at_ms, resent_at_ms'
-  return `${columns(plain, 't')}, ${attempts.read} AS attempts`
-}
-
-/** Creates the part of a webhook store that needs no lease. */
+/** Creates the store of messages and of the secrets that sign them. */
 export function sqlWebhooks(dialect: SqlDialect): SqlWebhooks {
   const table = dialect.table('deliveries')
   const secrets = dialect.table('webhook_secrets')
-  const columns = deliveryColumns(dialect)
+  const plain = 'id, account_id, task_id, url, body, state, created_at_ms, next_attempt_at_ms, resent_at_ms'
+  const columns = `${dialect.columns(plain)}, ${dialect.attempts.read} AS attempts`
+  const addSecret = `INSERT INTO ${secrets} (account_id, secret) VALUES ($1, $2)`
   const lock = (accountId: string) => dialect.lock(`webhook_secrets:${accountId}`)
   // An attempt that outlived its lease may report after another one. It must not reopen the message, but a success still
   // counts. An attempt that began before its owner resent the message does not delay the resend.
   const counts = `(CAST($3 AS text) = 'delivered' OR (state = 'pending' AND coalesce(resent_at_ms, 0) <= $5))`
+  // Index by name, because a planner may choose that of the states, and read every waiting message.
+  const due = `SELECT id FROM ${table} AS o ${dialect.index('deliveries_due')}
+    WHERE o.state = 'pending' AND o.next_attempt_at_ms <= $1 AND o.lease_until_ms <= $1
+    ORDER BY o.next_attempt_at_ms LIMIT $2`
   return {
-    reads: {
-      *list(accountId, taskId) {
-        const rows = yield [
+    reads: ['list', 'listAll', 'secrets'],
+    transactions: ['ensureSecret', 'replaceSecret'],
+    idle: { leaseDue: ({ nowMs }) => unlessAny([], due, [Math.floor(nowMs), 1]) },
+    work: {
+      list: (accountId, taskId) =>
+        allOf(
+          deliveryOf,
           `SELECT ${columns} FROM ${table} AS t WHERE t.account_id = $1 AND t.task_id = $2 ORDER BY t.created_at_ms, t.id`,
           [accountId, taskId],
-        ]
-        return rows.map(deliveryOf)
-      },
-      *listAll(query) {
-        return (yield* newestFirst(dialect, 'deliveries', columns, query)).map(deliveryOf)
-      },
-      *secrets(accountId, nowMs) {
-        const rows = yield [
+        ),
+      listAll: (query) => newestFirst(dialect, 'deliveries', { columns, of: deliveryOf }, query),
+      secrets: (accountId, nowMs) =>
+        allOf(
+          (row) => ({ secret: row['secret'] as string, expiresAtMs: optionalTimeOf(row['expires_at_ms']) }),
           `SELECT ${dialect.columns('secret, expires_at_ms', 's')} FROM ${secrets} AS s
           WHERE s.account_id = $1 AND (s.expires_at_ms IS NULL OR s.expires_at_ms > $2) ORDER BY s.number DESC`,
           [accountId, Math.floor(nowMs)],
-        ]
-        return rows.map((row) => ({
-          secret: row['secret'] as string,
-          expiresAtMs: optionalTimeOf(row['expires_at_ms']),
-        }))
+        ),
+      *leaseDue(query) {
+        const text = `${due} ${dialect.skipLocked}`
+        const messages = yield* lease(dialect, 'deliveries', text, query, { columns, of: deliveryOf })
+        return messages.sort((one, other) => one.nextAttemptAtMs - other.nextAttemptAtMs)
       },
-    },
-    writes: {
       *record(id, { attempt, state, nextAttemptAtMs }) {
         yield [
           `UPDATE ${table} SET attempts = ${dialect.attempts.add('$2', MAX_ATTEMPTS_KEPT)},
@@ -188,26 +263,22 @@ export function sqlWebhooks(dialect: SqlDialect): SqlWebhooks {
       *release(ids) {
         yield [`UPDATE ${table} SET lease_until_ms = 0 WHERE ${dialect.isIn('id', '$1')}`, [ids]]
       },
-      *resend(accountId, id, nowMs) {
-        const rows = yield [
+      resend: (accountId, id, nowMs) =>
+        isChanged(
           `UPDATE ${table} SET state = 'pending', next_attempt_at_ms = $3, resent_at_ms = $3
           WHERE account_id = $1 AND id = $2 RETURNING id`,
           [accountId, id, Math.floor(nowMs)],
-        ]
-        return rows.length > 0
-      },
-    },
-    transactions: {
+        ),
       *ensureSecret(accountId, secret) {
         yield* lock(accountId)
-        const [current] = yield [
+        const current = yield* firstOf(
+          (row) => row['secret'] as string,
           `SELECT s.secret FROM ${secrets} AS s WHERE s.account_id = $1 AND s.expires_at_ms IS NULL
           ORDER BY s.number DESC LIMIT 1`,
           [accountId],
-        ]
-        if (current !== undefined) return current['secret'] as string
-        yield [`INSERT INTO ${secrets} (account_id, secret) VALUES ($1, $2)`, [accountId, secret]]
-        return secret
+        )
+        if (current === undefined) yield [addSecret, [accountId, secret]]
+        return current ?? secret
       },
       *replaceSecret(accountId, secret, overlapUntilMs, nowMs) {
         yield* lock(accountId)
@@ -221,7 +292,7 @@ export function sqlWebhooks(dialect: SqlDialect): SqlWebhooks {
           WHERE account_id = $1`,
           [accountId, Math.floor(overlapUntilMs)],
         ]
-        yield [`INSERT INTO ${secrets} (account_id, secret) VALUES ($1, $2)`, [accountId, secret]]
+        yield [addSecret, [accountId, secret]]
       },
     },
     *add({ id, accountId, taskId, url, body, createdAtMs, nextAttemptAtMs }) {
@@ -235,7 +306,7 @@ export function sqlWebhooks(dialect: SqlDialect): SqlWebhooks {
 }
 
 /** Returns the message in a row. Each attempt is an object, or its JSON text. */
-export function deliveryOf(row: SqlRow): WebhookDelivery {
+function deliveryOf(row: SqlRow): WebhookDelivery {
   const resentAtMs = Number(row['resent_at_ms'])
   const attempts = JSON.parse(row['attempts'] as string) as readonly (string | DeliveryAttempt)[]
   return {

@@ -3,7 +3,7 @@ import { RECORD_COLUMNS, recordOf } from '../usage-columns.ts'
 import { SqlConditions, type SqlDialect, type SqlStore } from './statements.ts'
 
 /** Creates the queries of usage records that need no sums. */
-export function sqlUsage(dialect: SqlDialect): SqlStore<Pick<UsageStore, 'records' | 'verify'>, 'records' | 'verify'> {
+export function sqlUsage(dialect: SqlDialect): SqlStore<Pick<UsageStore, 'records' | 'verify'>> {
   const table = dialect.table('usage_records')
   const columns = dialect.columns(['number', ...RECORD_COLUMNS].join(', '), 'u')
   const mismatches = `SELECT account_id, CAST(sum(records) AS text) AS records, CAST(sum(days) AS text) AS days,
@@ -17,7 +17,8 @@ export function sqlUsage(dialect: SqlDialect): SqlStore<Pick<UsageStore, 'record
     ) AS parts
     GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
   return {
-    reads: {
+    reads: ['records', 'verify'],
+    work: {
       *records({ accountId, fromMs, untilMs, after, limit }) {
         // The place also limits the time, because some planners cannot search for a pair of a column and the row's number.
         const endMs = after === undefined ? untilMs : Math.min(untilMs, after.endedAtMs + 1)
@@ -48,7 +49,5 @@ export function sqlUsage(dialect: SqlDialect): SqlStore<Pick<UsageStore, 'record
         }))
       },
     },
-    writes: {},
-    transactions: {},
   }
 }

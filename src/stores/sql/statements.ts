@@ -20,29 +20,44 @@ type WorkOf<Store> = {
     : never
 }
 
-/** Store as work: methods that only read, methods with one change, and methods whose statements need a transaction. */
-export interface SqlStore<Store, Reads extends keyof Store, Transactions extends keyof Store = never> {
-  readonly reads: WorkOf<Pick<Store, Reads>>
-  readonly writes: WorkOf<Omit<Store, Reads | Transactions>>
-  readonly transactions: WorkOf<Pick<Store, Transactions>>
+/** Store whose methods are work. */
+export interface SqlStore<Store> {
+  readonly work: WorkOf<Store>
+  /** Methods that change nothing. */
+  readonly reads: readonly (keyof Store)[]
+  /** Methods with several statements that change rows. Other methods have at most one. */
+  readonly transactions?: readonly (keyof Store)[]
+  /** Reads that are tried before a method. They return its result if there is nothing to do, and otherwise `undefined`. */
+  readonly idle?: {
+    readonly [Method in keyof Store]?: Store[Method] extends
+      | ((...parameters: infer Parameters) => infer Result)
+      | undefined
+      ? (...parameters: Parameters) => SqlWork<Awaited<Result> | undefined>
+      : never
+  }
 }
 
 /** Driver that runs work. The work is created again if a transaction is repeated. */
 export type SqlRunner = {
-  readonly [Kind in keyof SqlStore<object, never>]: <Value>(create: () => SqlWork<Value>) => Promise<Value>
+  readonly [Kind in 'read' | 'write' | 'transact']: <Value>(create: () => SqlWork<Value>) => Promise<Value>
 }
 
+type AnyWork = (...parameters: never[]) => SqlWork<unknown>
+
 /** Returns the methods of a store that a driver runs. */
-export function storeOn<Store, Reads extends keyof Store, Transactions extends keyof Store = never>(
-  runner: SqlRunner,
-  store: SqlStore<Store, Reads, Transactions>,
-): Required<Store> {
-  const methods = (['reads', 'writes', 'transactions'] as const).flatMap((kind) =>
-    Object.entries<(...parameters: never[]) => SqlWork<unknown>>(store[kind]).map(([name, method]) => [
-      name,
-      async (...parameters: never[]) => runner[kind](() => method(...parameters)),
-    ]),
-  )
+export function storeOn<Store>(runner: SqlRunner, store: SqlStore<Store>): Required<Store> {
+  const reads = new Set<unknown>(store.reads)
+  const transactions = new Set<unknown>(store.transactions)
+  const idleWork = new Map(Object.entries<AnyWork | undefined>(store.idle ?? {}))
+  const methods = Object.entries<AnyWork>(store.work).map(([name, work]) => {
+    const run = reads.has(name) ? runner.read : transactions.has(name) ? runner.transact : runner.write
+    const idle = idleWork.get(name)
+    const method = async (...parameters: never[]): Promise<unknown> => {
+      const result = idle && (await runner.read(() => idle(...parameters)))
+      return result === undefined ? run(() => work(...parameters)) : result
+    }
+    return [name, method] as const
+  })
   return Object.fromEntries(methods) as Required<Store>
 }
 
@@ -71,6 +86,8 @@ export interface SqlDialect {
   columns(names: string, alias?: string): string
   /** Returns the condition that a column is in a list of strings. */
   isIn(column: string, list: string): string
+  /** Returns the condition that a column is in the rows of a query, which runs once. */
+  isInQuery(column: string, query: string): string
   /** Returns a source of rows `i` with the column `value`, from a list of strings. */
   list(parameter: string): string
   /** Returns a column of ids that is ordered by bytes, whatever the collation of its table. */
@@ -115,6 +132,49 @@ export function* deleteBefore(
   return yield [text, parameters]
 }
 
+/** Returns the first row of a query, if any. */
+export function* firstOf<Value>(
+  of: (row: SqlRow) => Value,
+  text: string,
+  parameters: readonly SqlParameter[],
+): SqlWork<Value | undefined> {
+  const [row] = yield [text, parameters]
+  return row && of(row)
+}
+
+/** Returns all rows of a query. */
+export function* allOf<Value>(
+  of: (row: SqlRow) => Value,
+  text: string,
+  parameters: readonly SqlParameter[],
+): SqlWork<Value[]> {
+  return (yield [text, parameters]).map(of)
+}
+
+/** Runs a change with `RETURNING` and returns the number of changed rows. */
+export function* changedRows(text: string, parameters: readonly SqlParameter[]): SqlWork<number> {
+  return (yield [text, parameters]).length
+}
+
+/** Runs a change with `RETURNING` and returns whether it changed a row. */
+export function* isChanged(text: string, parameters: readonly SqlParameter[]): SqlWork<boolean> {
+  return (yield* changedRows(text, parameters)) > 0
+}
+
+/** Returns the methods that find and delete rows of accounts by id. Expired rows are not found. */
+export function ownedRows<Value>(table: string, columns: string, of: (row: SqlRow) => Value) {
+  return {
+    find: (accountId: string, id: string, nowMs: number) =>
+      firstOf(of, `SELECT ${columns} FROM ${table} WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`, [
+        accountId,
+        id,
+        Math.floor(nowMs),
+      ]),
+    delete: (accountId: string, id: string) =>
+      isChanged(`DELETE FROM ${table} WHERE account_id = $1 AND id = $2 RETURNING id`, [accountId, id]),
+  }
+}
+
 /** Returns an insert that replaces the row with the same keys. */
 export function upsert(table: string, columns: string, keys: string): string {
   const names = columns.split(', ')
@@ -126,6 +186,15 @@ export function upsert(table: string, columns: string, keys: string): string {
 /** Returns a deletion of rows that the condition and the limit choose. */
 export function deleteSome({ skipLocked }: SqlDialect, table: string, keys: string, condition: string): string {
   return `DELETE FROM ${table} WHERE (${keys}) IN (SELECT ${keys} FROM ${table} WHERE ${condition} ${skipLocked})`
+}
+
+/**
+ * Returns the deletion of some rows of accounts that have expired, except of the one that is saved next. Each save runs it, so no
+ * separate job is needed.
+ */
+export function purgeOwned(dialect: SqlDialect, table: string, nowMs: string): string {
+  const others = `expires_at_ms <= ${nowMs} AND (account_id, id) <> ($1, $2)`
+  return deleteSome(dialect, table, 'account_id, id', `${others} ORDER BY expires_at_ms LIMIT 2`)
 }
 
 /** Returns `$1, $2` … for this many parameters, after `before` others. */

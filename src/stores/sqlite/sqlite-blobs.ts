@@ -5,14 +5,14 @@ import type { SqlRunner, SqlWork } from '../sql/statements.ts'
 const DELETE_BATCH_SIZE = 8
 
 /** Creates a store of content on SQLite: one transaction for few rows, so that other writers run in between. */
-export function sqliteBlobs({ reads, writes }: SqlRunner): BlobStore {
+export function sqliteBlobs({ read, write }: SqlRunner): BlobStore {
   async function remove(number: number): Promise<void> {
-    while (!(await writes(() => removeRows(number))));
+    while (!(await write(() => removeRows(number))));
   }
 
   return blobsInRows<number>({
     begin: ({ id, expiresAtMs }) =>
-      writes(function* () {
+      write(function* () {
         // Random, because the engine would reuse a number, and readers or removers of deleted content would find other content.
         const [row] = yield [
           'INSERT INTO signalbox_blobs (number, id, expires_at_ms) VALUES (abs(random() >> 12), $1, $2) RETURNING number',
@@ -21,11 +21,11 @@ export function sqliteBlobs({ reads, writes }: SqlRunner): BlobStore {
         return Number(row!['number'])
       }),
     addRow: (number, place, bytes) =>
-      writes(function* () {
+      write(function* () {
         yield ['INSERT INTO signalbox_blob_rows (blob, place, bytes) VALUES ($1, $2, $3)', [number, place, bytes]]
       }),
     finish: (number, id, byteLength) =>
-      writes(function* () {
+      write(function* () {
         yield* discard(id)
         const rows = yield [
           'UPDATE signalbox_blobs SET is_whole = 1, byte_length = $2 WHERE number = $1 AND expires_at_ms > 0 RETURNING id',
@@ -35,22 +35,22 @@ export function sqliteBlobs({ reads, writes }: SqlRunner): BlobStore {
       }),
     remove,
     find: (id) =>
-      reads(function* () {
+      read(function* () {
         const [row] = yield ['SELECT number, byte_length FROM signalbox_blobs WHERE id = $1 AND is_whole = 1', [id]]
         return row && { handle: Number(row['number']), byteLength: Number(row['byte_length']) }
       }),
     row: (number, place) =>
-      reads(function* () {
+      read(function* () {
         const [row] = yield ['SELECT bytes FROM signalbox_blob_rows WHERE blob = $1 AND place = $2', [number, place]]
         return row?.['bytes'] as Uint8Array | undefined
       }),
     async delete(id) {
-      const [number] = await writes(() => discard(id))
+      const [number] = await write(() => discard(id))
       if (number !== undefined) await remove(number)
       return number !== undefined
     },
     async purge(nowMs, limit) {
-      const numbers = await writes(() => discardExpired(nowMs, limit))
+      const numbers = await write(() => discardExpired(nowMs, limit))
       for (const number of numbers) await remove(number)
       return numbers.length
     },

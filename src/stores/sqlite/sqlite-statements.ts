@@ -20,6 +20,7 @@ export const SQLITE_DIALECT: SqlDialect = {
           .map((name) => `${alias}.${name}`)
           .join(', '),
   isIn: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
+  isInQuery: (column, query) => `${column} IN (${query})`,
   list: (parameter) => `json_each(${parameter}) AS i`,
   inOrder: (column) => column,
   index: (name) => `INDEXED BY signalbox_${name}`,
@@ -32,7 +33,7 @@ export const SQLITE_DIALECT: SqlDialect = {
     response: { parent: ['number'], item: ['response'] },
   },
   attempts: {
-    read: 't.attempts',
+    read: 'attempts',
     add: (attempt, max) =>
       `json_insert(iif(json_array_length(attempts) < ${max}, attempts, json_remove(attempts, '$[0]')), '$[#]', json(${attempt}))`,
   },

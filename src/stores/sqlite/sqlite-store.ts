@@ -13,7 +13,6 @@ import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
 import { sqlUsage } from '../sql/sql-usage.ts'
 import { runWork, type SqlRunner, storeOn } from '../sql/statements.ts'
 import type { TaskStore } from '../task-store.ts'
-import type { WebhookStore } from '../webhook-store.ts'
 import { type CommitLog, GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
 import { sqliteBlobs } from './sqlite-blobs.ts'
 import { type SqliteAccounts, type SqliteByHand, sqliteAccounts, sqliteByHand } from './sqlite-by-hand.ts'
@@ -24,7 +23,7 @@ import { SqliteHolds } from './sqlite-holds.ts'
 import { migrate } from './sqlite-migrations.ts'
 import { SqliteMoney } from './sqlite-money.ts'
 import { SQLITE_DIALECT, sqliteQuery } from './sqlite-statements.ts'
-import { sqliteDeliveryLease, sqliteDueDeliveries, sqliteTasks } from './sqlite-tasks.ts'
+import { sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 
 export {
@@ -213,7 +212,8 @@ function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {
 }
 
 /** Open database with a current schema. */
-interface Session extends SqlRunner {
+interface Session {
+  readonly runner: SqlRunner
   readonly accounts: SqliteAccounts
   readonly byHand: SqliteByHand
   readonly claims: SqliteClaims
@@ -239,7 +239,7 @@ function openSession(database: SqliteDatabase, options: GroupCommitOptions, cloc
   const timeOf = clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
   const claims = sqliteClaims(database, timeOf)
   const money = new SqliteMoney(database)
-  const insertTask = (task: Parameters<TaskStore['insert']>[0]): void => runWork(tasks.writes.insert(task), query)
+  const insertTask = (task: Parameters<TaskStore['insert']>[0]): void => runWork(tasks.work.insert(task), query)
   const holds = new SqliteHolds(database, { claims, money, insertTask, insertRecords, timeOf })
   const purge = sqlitePurge(database)
   const group = new GroupCommit(database, options, holds)
@@ -250,7 +250,7 @@ function openSession(database: SqliteDatabase, options: GroupCommitOptions, cloc
       return operation()
     })
   const read: Session['read'] = (operation) => retryOnBusy(operation, options)
-  const writeWork: SqlRunner['writes'] = (create) => write(() => runWork(create(), query))
+  const writeWork: SqlRunner['write'] = (create) => write(() => runWork(create(), query))
   return {
     accounts: sqliteAccounts(database),
     byHand: sqliteByHand(database, { money, timeOf }),
@@ -262,9 +262,7 @@ function openSession(database: SqliteDatabase, options: GroupCommitOptions, cloc
     writeHolds: (operation, isFlushed) => group.write(() => operation(holds), isFlushed),
     read,
     drained: () => group.drained(),
-    reads: (create) => read(() => runWork(create(), query)),
-    writes: writeWork,
-    transactions: writeWork,
+    runner: { read: (create) => read(() => runWork(create(), query)), write: writeWork, transact: writeWork },
   }
 }
 
@@ -273,11 +271,14 @@ type Opened = () => Session
 /** Implements the contracts on a session. */
 function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
   const runner: SqlRunner = {
-    reads: async (create) => opened().reads(create),
-    writes: async (create) => opened().writes(create),
-    transactions: async (create) => opened().transactions(create),
+    read: async (create) => opened().runner.read(create),
+    write: async (create) => opened().runner.write(create),
+    transact: async (create) => opened().runner.transact(create),
   }
   const conversations = sqlConversations(SQLITE_DIALECT)
+  const responses = sqlResponses(SQLITE_DIALECT, conversations)
+  const webhooks = sqlWebhooks(SQLITE_DIALECT)
+  const tasks = storeOn(runner, sqliteTasks({ opened, webhooks, saveResponse: responses.work.save }))
   return {
     ledger: ledgerOn(opened),
     audit: storeOn(runner, sqlAudit(SQLITE_DIALECT)),
@@ -285,47 +286,21 @@ function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
     keys: storeOn(runner, sqlKeys(SQLITE_DIALECT)),
     idempotency: idempotencyOn(opened),
     interactions: storeOn(runner, sqlInteractions(SQLITE_DIALECT)),
-    responses: storeOn(runner, sqlResponses(SQLITE_DIALECT, conversations)),
+    responses: storeOn(runner, responses),
     conversations: storeOn(runner, conversations),
-    ...leasedOn(runner, opened),
-    usage: { ...usageOn(opened), ...storeOn(runner, sqlUsage(SQLITE_DIALECT)) },
-    files: storeOn(runner, sqlFiles(SQLITE_DIALECT)),
-    blobs: sqliteBlobs(runner),
-    batches: storeOn(runner, sqlBatches(SQLITE_DIALECT)),
-    stored: (accountId, kind, nowMs) => runner.reads(() => sqlStored(SQLITE_DIALECT, accountId, kind, nowMs)),
-  }
-}
-
-/** Tasks and messages. They are read before they are leased and purged, so that no writer waits if there is nothing to do. */
-function leasedOn(runner: SqlRunner, opened: Opened): { readonly tasks: TaskStore; readonly webhooks: WebhookStore } {
-  const deliveries = sqlWebhooks(SQLITE_DIALECT)
-  const { save: saveResponse } = sqlResponses(SQLITE_DIALECT, sqlConversations(SQLITE_DIALECT)).transactions
-  const work = sqliteTasks({ opened, webhooks: deliveries, saveResponse })
-  const tasks = storeOn(runner, work)
-  return {
     tasks: {
       ...tasks,
       async change(change, nowMs) {
         if (change.resolve?.kind === 'settle') assertAmount(change.resolve.amount)
         return tasks.change(change, nowMs)
       },
-      async leaseDue(query) {
-        return (await runner.reads(() => work.isAny.leaseDue(query))) ? tasks.leaseDue(query) : []
-      },
-      async leaseExpired(query) {
-        return (await runner.reads(() => work.isAny.leaseExpired(query))) ? tasks.leaseExpired(query) : []
-      },
-      async purge(query) {
-        return (await runner.reads(() => work.isAny.purge(query))) ? tasks.purge(query) : 0
-      },
     },
-    webhooks: {
-      ...storeOn(runner, deliveries),
-      async leaseDue(query) {
-        const due = await runner.reads(() => sqliteDueDeliveries(query.nowMs, 1))
-        return due.length === 0 ? [] : runner.writes(() => sqliteDeliveryLease(query))
-      },
-    },
+    webhooks: storeOn(runner, webhooks),
+    usage: { ...usageOn(opened), ...storeOn(runner, sqlUsage(SQLITE_DIALECT)) },
+    files: storeOn(runner, sqlFiles(SQLITE_DIALECT)),
+    blobs: sqliteBlobs(runner),
+    batches: storeOn(runner, sqlBatches(SQLITE_DIALECT)),
+    stored: (accountId, kind, nowMs) => runner.read(() => sqlStored(SQLITE_DIALECT, accountId, kind, nowMs)),
   }
 }
 

@@ -1,9 +1,7 @@
 import type { StoredResponse } from '../response-store.ts'
-import { deliveryColumns, deliveryOf, type SqlWebhooks, sqlTasks, taskColumns, taskOf } from '../sql/sql-tasks.ts'
-import type { SqlParameter, SqlStore, SqlWork } from '../sql/statements.ts'
-import type { SqlRow } from '../sql-rows.ts'
+import { type SqlWebhooks, sqlTasks, taskColumns, taskOf } from '../sql/sql-tasks.ts'
+import { allOf, type SqlStore, type SqlWork } from '../sql/statements.ts'
 import type { DueQuery, TaskChange, TaskChangeResult, TaskRecord, TaskStore } from '../task-store.ts'
-import type { WebhookDelivery, WebhookStore } from '../webhook-store.ts'
 import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { SqliteHolds } from './sqlite-holds.ts'
 import { SQLITE_DIALECT } from './sqlite-statements.ts'
@@ -16,18 +14,11 @@ export interface SqliteTasksParts {
   readonly saveResponse: (turn: StoredResponse) => SqlWork<void>
 }
 
-type Leases = 'leaseDue' | 'leaseExpired' | 'purge'
-
-/** Tasks as work, and the reads that find out whether there is anything to lease or purge. */
-export interface SqliteTasks extends SqlStore<TaskStore, 'find' | 'list' | 'listAll' | 'credentialIds'> {
-  readonly isAny: { readonly [Method in Leases]: (query: Parameters<TaskStore[Method]>[0]) => SqlWork<boolean> }
-}
-
 const { isIn } = SQLITE_DIALECT
 const COLUMNS = taskColumns(SQLITE_DIALECT)
 
 /** Creates the store of tasks on SQLite. */
-export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts): SqliteTasks {
+export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts): SqlStore<TaskStore> {
   const tasks = sqlTasks(SQLITE_DIALECT)
 
   function endHold(holdId: string | null, resolve: TaskChange['resolve'], nowMs: number): TaskChangeResult {
@@ -39,9 +30,15 @@ export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts
   }
 
   return {
-    reads: tasks.reads,
-    writes: {
-      ...tasks.writes,
+    ...tasks,
+    idle: {
+      ...tasks.idle,
+      *leaseDue(query) {
+        return (yield* selectDue(query, 1)).length === 0 ? [] : undefined
+      },
+    },
+    work: {
+      ...tasks.work,
 
       *change({ id, from, set, resolve, answered, keeps, delivery }, nowMs) {
         const [row] = yield [
@@ -88,36 +85,17 @@ export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts
       *leaseDue(query) {
         const { credentialId, nowMs, leaseUntilMs, limit, budget } = query
         const taken = yield* takenInWindow(credentialId, nowMs, budget.windowMs)
-        const rows = yield* selectDue(query, Math.max(0, Math.min(limit, budget.takes - taken)))
-        if (rows.length > 0)
-          yield [
-            'UPDATE signalbox_poll_budgets SET taken = taken + $2 WHERE vendor_account = $1',
-            [credentialId, rows.length],
-          ]
-        return yield* leased(rows, leaseUntilMs)
-      },
-
-      *leaseExpired({ nowMs, leaseUntilMs, limit }) {
-        return yield* leased(yield* selectExpired(nowMs, limit), leaseUntilMs)
-      },
-
-      *purge({ changedUntilMs, limit }) {
-        const ids = (yield* selectEnded(changedUntilMs, limit)).map(({ id }) => id as string)
-        yield [`DELETE FROM signalbox_deliveries WHERE ${isIn('task_id', '$1')}`, [ids]]
-        yield [`DELETE FROM signalbox_tasks WHERE ${isIn('id', '$1')}`, [ids]]
-        return ids.length
-      },
-    },
-    transactions: {},
-    isAny: {
-      *leaseDue(query) {
-        return (yield* selectDue(query, 1)).length > 0
-      },
-      *leaseExpired({ nowMs }) {
-        return (yield* selectExpired(nowMs, 1)).length > 0
-      },
-      *purge({ changedUntilMs }) {
-        return (yield* selectEnded(changedUntilMs, 1)).length > 0
+        const due = yield* selectDue(query, Math.max(0, Math.min(limit, budget.takes - taken)))
+        yield [
+          'UPDATE signalbox_poll_budgets SET taken = taken + $2 WHERE vendor_account = $1',
+          [credentialId, due.length],
+        ]
+        const ids = due.map(({ id }) => id)
+        yield [
+          `UPDATE signalbox_tasks SET lease_until_ms = $1 WHERE ${isIn('id', '$2')}`,
+          [Math.floor(leaseUntilMs), ids],
+        ]
+        return due
       },
     },
   }
@@ -137,69 +115,17 @@ function* takenInWindow(credentialId: string, nowMs: number, windowMs: number): 
   return Number(row!['taken'])
 }
 
-function* selectDue(
+function selectDue(
   { credentialId, nowMs, id, exceptAccounts = [] }: DueQuery,
   limit: number,
-): SqlWork<readonly SqlRow[]> {
+): SqlWork<readonly TaskRecord[]> {
   const [isDue, order] = id === undefined ? ['next_poll_at_ms <= $2', 'ORDER BY next_poll_at_ms'] : ['id = $5', '']
-  return yield [
+  return allOf(
+    taskOf,
     `SELECT ${COLUMNS} FROM signalbox_tasks AS t WHERE vendor_account = $1 AND state IN ('queued', 'in_progress')
        AND ${isDue} AND lease_until_ms <= $2 AND NOT ${isIn('account_id', '$3')} ${order} LIMIT $4`,
     [credentialId, nowMs, exceptAccounts, limit, id ?? null],
-  ]
-}
-
-function* selectExpired(nowMs: number, limit: number): SqlWork<readonly SqlRow[]> {
-  // Index by name, because the engine would choose that of the states, and read every open task.
-  return yield [
-    `SELECT ${COLUMNS} FROM signalbox_tasks AS t INDEXED BY signalbox_tasks_by_deadline
-     WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress') AND deadline_at_ms <= $1 AND lease_until_ms <= $1
-     ORDER BY deadline_at_ms LIMIT $2`,
-    [nowMs, Math.max(0, limit)],
-  ]
-}
-
-/** Skips tasks with waiting messages, so that they do not block the rest. */
-function* selectEnded(changedUntilMs: number, limit: number): SqlWork<readonly SqlRow[]> {
-  // Index by name, because the engine would choose another one, and read every task that ended.
-  return yield [
-    `SELECT id FROM signalbox_tasks AS task INDEXED BY signalbox_ended_tasks
-     WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at_ms <= $1 AND NOT EXISTS (
-       SELECT 1 FROM signalbox_deliveries AS delivery WHERE delivery.task_id = task.id AND delivery.state = 'pending'
-     ) ORDER BY updated_at_ms LIMIT $2`,
-    [changedUntilMs, Math.max(0, limit)],
-  ]
-}
-
-function* leased(rows: readonly SqlRow[], leaseUntilMs: number): SqlWork<readonly TaskRecord[]> {
-  const tasks = rows.map(taskOf)
-  yield* lease('tasks', tasks, leaseUntilMs)
-  return tasks
-}
-
-function* lease(table: string, leased: readonly { readonly id: string }[], untilMs: number): SqlWork<void> {
-  const parameters: SqlParameter[] = [Math.floor(untilMs), leased.map(({ id }) => id)]
-  yield [`UPDATE signalbox_${table} SET lease_until_ms = $1 WHERE ${isIn('id', '$2')}`, parameters]
-}
-
-/** Returns messages that are due. */
-export function* sqliteDueDeliveries(nowMs: number, limit: number): SqlWork<readonly WebhookDelivery[]> {
-  // Index by name, because the engine would choose that of the states, and read every waiting message.
-  const rows = yield [
-    `SELECT ${deliveryColumns(SQLITE_DIALECT)} FROM signalbox_deliveries AS t INDEXED BY signalbox_deliveries_due
-     WHERE state = 'pending' AND next_attempt_at_ms <= $1 AND lease_until_ms <= $1 ORDER BY next_attempt_at_ms LIMIT $2`,
-    [nowMs, Math.max(0, limit)],
-  ]
-  return rows.map(deliveryOf)
-}
-
-/** Leases messages that are due. */
-export function* sqliteDeliveryLease(
-  query: Parameters<WebhookStore['leaseDue']>[0],
-): SqlWork<readonly WebhookDelivery[]> {
-  const due = yield* sqliteDueDeliveries(query.nowMs, query.limit)
-  yield* lease('deliveries', due, query.leaseUntilMs)
-  return due
+  )
 }
 
 function timeOrNull(timeMs: number | undefined): number | null {
