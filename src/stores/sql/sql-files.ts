@@ -19,6 +19,7 @@ const FILE_COLUMNS = 'id, account_id, purpose, filename, byte_length, created_at
 export function sqlFiles(dialect: SqlDialect): SqlStore<FileStore> {
   const table = dialect.table('files')
   const owned = ownedRows(table, dialect.columns(FILE_COLUMNS), fileOf)
+  const save = upsert(table, FILE_COLUMNS, 'account_id, id')
   const expired = deleteSome(dialect, table, 'account_id, id', 'expires_at_ms <= $1 LIMIT $2')
   return {
     reads: ['find', 'list'],
@@ -44,7 +45,7 @@ export function sqlFiles(dialect: SqlDialect): SqlStore<FileStore> {
         const times = [Math.floor(createdAtMs), Math.floor(expiresAtMs)]
         // A name is JSON text, because it may have characters that no column can hold.
         const values = [id, accountId, purpose, JSON.stringify(filename), byteLength, ...times, mimeType]
-        yield [upsert(table, FILE_COLUMNS, 'account_id, id'), values]
+        yield [save, values]
       },
       purge: (nowMs, limit) => allOf(({ id }) => id as string, `${expired} RETURNING id`, [Math.floor(nowMs), limit]),
     },
@@ -70,6 +71,7 @@ const OUTCOME_COLUMNS = 'batch_id, line, is_answered, text, usage, amount, expir
 export function sqlBatches(dialect: SqlDialect): SqlStore<BatchStore> {
   const table = dialect.table('batch_outcomes')
   const after = `FROM ${table} WHERE batch_id = $1 AND line > $2 ORDER BY line LIMIT $3`
+  const add = `INSERT INTO ${table} (${OUTCOME_COLUMNS}) VALUES (${places(7)}) ON CONFLICT DO NOTHING RETURNING line`
   const deleteWhere = (condition: string): string =>
     `${deleteSome(dialect, table, 'batch_id, line', `${condition} LIMIT $2`)} RETURNING line`
   return {
@@ -90,10 +92,8 @@ export function sqlBatches(dialect: SqlDialect): SqlStore<BatchStore> {
         allOf(({ line }) => Number(line), `SELECT line ${after}`, [batchId, afterLine, limit]),
       add(batchId, { line, isAnswered, text, usage, amount }, expiresAtMs) {
         const used = usage === undefined ? null : JSON.stringify(usage)
-        return isChanged(
-          `INSERT INTO ${table} (${OUTCOME_COLUMNS}) VALUES (${places(7)}) ON CONFLICT DO NOTHING RETURNING line`,
-          [batchId, line, isAnswered ? 1 : 0, text, used, String(amount), Math.floor(expiresAtMs)],
-        )
+        const values = [batchId, line, isAnswered ? 1 : 0, text, used, String(amount), Math.floor(expiresAtMs)]
+        return isChanged(add, values)
       },
       delete: (batchId, limit) => changedRows(deleteWhere('batch_id = $1'), [batchId, limit]),
       purge: (nowMs, limit) => changedRows(deleteWhere('expires_at_ms <= $1'), [Math.floor(nowMs), limit]),

@@ -29,11 +29,13 @@ export function sqlKeys(dialect: SqlDialect): SqlStore<KeyStore> {
   const table = dialect.table('keys')
   const id = dialect.inOrder('k.id')
   const select = `SELECT ${dialect.columns(KEY_COLUMNS, 'k')} FROM ${table} AS k`
+  const [byHash, byId] = [`${select} WHERE k.hash = $1`, `${select} WHERE k.id = $1`]
+  const insert = `INSERT INTO ${table} (${KEY_COLUMNS}) VALUES (${places(14)}) ON CONFLICT (hash) DO NOTHING`
   return {
     reads: ['findByHash', 'find', 'list', 'page'],
     work: {
-      findByHash: (hash) => firstOf(keyOf, `${select} WHERE k.hash = $1`, [hash]),
-      find: (keyId) => firstOf(keyOf, `${select} WHERE k.id = $1`, [keyId]),
+      findByHash: (hash) => firstOf(keyOf, byHash, [hash]),
+      find: (keyId) => firstOf(keyOf, byId, [keyId]),
       list(accountId) {
         const conditions = new SqlConditions().add('k.account_id = ?', accountId)
         const order = `ORDER BY k.created_at_ms, ${id}`
@@ -48,8 +50,7 @@ export function sqlKeys(dialect: SqlDialect): SqlStore<KeyStore> {
       },
       *insert(record) {
         if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
-        const values = keyValues(record)
-        yield [`INSERT INTO ${table} (${KEY_COLUMNS}) VALUES (${places(14)}) ON CONFLICT (hash) DO NOTHING`, values]
+        yield [insert, keyValues(record)]
       },
       update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
         if (spendingCap != null) assertAmount(spendingCap.amount)

@@ -29,7 +29,7 @@ import {
 const RESPONSE_COLUMNS =
   'account_id, id, previous_id, vendor, vendor_key, upstream_id, conversation_id, conversation_position, model, input, response, created_at_ms, expires_at_ms'
 
-/** Creates the store of answers. */
+/** Creates the store of answers. CROSS JOIN makes SQLite begin with the table on its left, which leads to few rows. */
 export function sqlResponses(dialect: SqlDialect, { addTurn }: SqlConversations): SqlStore<ResponseStore> {
   const table = dialect.table('responses')
   const items = dialect.table('response_items')
@@ -56,11 +56,11 @@ export function sqlResponses(dialect: SqlDialect, { addTurn }: SqlConversations)
             SELECT id, previous_id, 0 AS depth FROM ${table}
             WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3
             UNION ALL
-            SELECT p.id, p.previous_id, depth + 1 FROM turns
-            JOIN ${table} AS p ON p.account_id = $1 AND p.id = turns.previous_id AND p.expires_at_ms > $3
-            WHERE depth + 1 < ${MAX_TURNS}
+            SELECT p.id, p.previous_id, depth + 1 FROM turns CROSS JOIN ${table} AS p
+            WHERE p.account_id = $1 AND p.id = turns.previous_id AND p.expires_at_ms > $3 AND depth + 1 < ${MAX_TURNS}
           )
-          SELECT ${columns} FROM turns JOIN ${table} AS r ON r.account_id = $1 AND r.id = turns.id ORDER BY depth DESC`,
+          SELECT ${columns} FROM turns CROSS JOIN ${table} AS r WHERE r.account_id = $1 AND r.id = turns.id
+          ORDER BY depth DESC`,
           [accountId, id, Math.floor(nowMs)],
         )
         // A conversation must reach its first turn.
@@ -69,16 +69,18 @@ export function sqlResponses(dialect: SqlDialect, { addTurn }: SqlConversations)
       findByItems: (accountId, itemIds, nowMs) =>
         allOf(
           responseOf,
-          `SELECT ${columns} FROM ${table} AS r WHERE r.account_id = $1 AND r.expires_at_ms > $3 AND (${parents}) IN (
-            SELECT ${itemParents} FROM ${items} AS i WHERE i.account_id = $1 AND ${dialect.isIn('i.item_id', '$2')}
-          ) ORDER BY r.created_at_ms DESC, ${parents} DESC`,
+          `SELECT ${columns} FROM (
+            SELECT DISTINCT ${itemParents} FROM ${items} AS i WHERE i.account_id = $1 AND ${dialect.isIn('i.item_id', '$2')}
+          ) AS i CROSS JOIN ${table} AS r WHERE r.account_id = $1 AND ${joined(link, 'r')} AND r.expires_at_ms > $3
+          ORDER BY r.created_at_ms DESC, ${parents} DESC`,
           [accountId, itemIds, Math.floor(nowMs)],
         ),
       knownItems: (accountId, itemIds, nowMs) =>
         allOf(
           (row) => row['item_id'] as string,
-          `SELECT DISTINCT i.item_id FROM ${items} AS i JOIN ${table} AS r ON r.account_id = i.account_id AND ${joined(link, 'r')}
-          WHERE i.account_id = $1 AND ${dialect.isIn('i.item_id', '$2')} AND r.expires_at_ms > $3`,
+          `SELECT DISTINCT i.item_id FROM ${items} AS i CROSS JOIN ${table} AS r
+          WHERE i.account_id = $1 AND r.account_id = $1 AND ${joined(link, 'r')} AND ${dialect.isIn('i.item_id', '$2')}
+            AND r.expires_at_ms > $3`,
           [accountId, itemIds, Math.floor(nowMs)],
         ),
       *save(turn) {
@@ -159,14 +161,16 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
     VALUES ($1, $2, $4, $3, $5, 0, 0, 0)`
   const setSize = 'item_count = $3, byte_length = $4'
 
+  const grow = `UPDATE ${table} SET ${setSize}, last_position = $5, vendor_key = coalesce($6, vendor_key),
+    expires_at_ms = CASE WHEN expires_at_ms < $7 THEN $7 ELSE expires_at_ms END WHERE ${own}`
+  const size = dialect.columns([...new Set(['last_position', 'item_count', 'byte_length', ...link.parent])].join(', '))
+  const selectSize = `SELECT ${size} FROM ${table} WHERE ${own} AND expires_at_ms > $3 ${dialect.forUpdate}`
+  const selectKnown = `SELECT i.item_id ${itemsOfOwn} AND ${dialect.isIn('i.item_id', '$4')}`
+
   const parentOf = (row: SqlRow): SqlParameter[] => link.parent.map((column) => row[column] as SqlParameter)
 
   function* lockSize(accountId: string, id: string, nowMs: number): SqlWork<SqlRow | undefined> {
-    const columns = [...new Set(['last_position', 'item_count', 'byte_length', ...link.parent])].join(', ')
-    const [row] = yield [
-      `SELECT ${dialect.columns(columns)} FROM ${table} WHERE ${own} AND expires_at_ms > $3 ${dialect.forUpdate}`,
-      [accountId, id, Math.floor(nowMs)],
-    ]
+    const [row] = yield [selectSize, [accountId, id, Math.floor(nowMs)]]
     return row
   }
 
@@ -175,10 +179,7 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
     const row = yield* lockSize(accountId, id, nowMs)
     if (row === undefined) return 'unknown'
     const texts = new Map(addition.items.map((item) => [item.id, JSON.stringify(item)]))
-    const known = yield [
-      `SELECT i.item_id ${itemsOfOwn} AND ${dialect.isIn('i.item_id', '$4')}`,
-      [accountId, id, Math.floor(nowMs), [...texts.keys()]],
-    ]
+    const known = yield [selectKnown, [accountId, id, Math.floor(nowMs), [...texts.keys()]]]
     for (const { item_id: itemId } of known) texts.delete(itemId as string)
     const itemCount = Number(row['item_count']) + texts.size
     const byteLength = [...texts.values()].reduce(
@@ -192,11 +193,7 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
       [...link.item, 'position', 'item_id', 'item'],
       Array.from(texts, ([itemId, text]) => [...parentOf(row), ++position, itemId, text]),
     )
-    yield [
-      `UPDATE ${table} SET ${setSize}, last_position = $5, vendor_key = coalesce($6, vendor_key),
-        expires_at_ms = CASE WHEN expires_at_ms < $7 THEN $7 ELSE expires_at_ms END WHERE ${own}`,
-      [accountId, id, itemCount, byteLength, position, credentialId, Math.floor(expiresAtMs)],
-    ]
+    yield [grow, [accountId, id, itemCount, byteLength, position, credentialId, Math.floor(expiresAtMs)]]
     return 'added'
   }
 
@@ -206,21 +203,18 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
     work: {
       ...owned,
       *history(accountId, id, nowMs, untilPosition = Number.MAX_SAFE_INTEGER) {
-        // One statement, so that the position belongs to these items.
-        const rows = yield [
-          `SELECT ${dialect.columns('last_position, byte_length, vendor_key', 'c')}, i.item
-          FROM ${table} AS c LEFT JOIN ${items} AS i ON ${joined(link, 'c')} AND i.position <= $4
-          WHERE c.account_id = $1 AND c.id = $2 AND c.expires_at_ms > $3 ORDER BY i.position`,
-          [accountId, id, Math.floor(nowMs), untilPosition],
-        ]
-        const [first] = rows
-        if (first === undefined) return undefined
-        return {
-          items: rows.filter((row) => row['item'] !== null).map(itemOf),
-          position: Number(first['last_position']),
-          byteLength: Number(first['byte_length']),
-          credentialId: (first['vendor_key'] as string | null) ?? undefined,
-        }
+        const values = [accountId, id, Math.floor(nowMs)]
+        const sizes = dialect.columns('last_position, byte_length, vendor_key')
+        const [row] = yield [`SELECT ${sizes} FROM ${table} WHERE ${own} AND expires_at_ms > $3`, values]
+        if (row === undefined) return undefined
+        const position = Number(row['last_position'])
+        // Positions only grow, so later items are not read.
+        const found = yield* allOf(itemOf, `SELECT i.item ${itemsOfOwn} AND i.position <= $4 ORDER BY i.position`, [
+          ...values,
+          Math.min(untilPosition, position),
+        ])
+        const credentialId = (row['vendor_key'] as string | null) ?? undefined
+        return { items: found, position, byteLength: Number(row['byte_length']), credentialId }
       },
       *page(accountId, id, { limit, order, after }, nowMs) {
         if ((yield* owned.find(accountId, id, nowMs)) === undefined) return undefined
@@ -260,8 +254,8 @@ export function sqlConversations(dialect: SqlDialect): SqlConversations {
         )
         if (removed === undefined) return false
         const [itemCount, byteLength] = [Number(row['item_count']) - 1, Number(row['byte_length'])]
-        const size = [itemCount, byteLength - Buffer.byteLength(removed)]
-        yield [`UPDATE ${table} SET ${setSize} WHERE ${own}`, [accountId, id, ...size]]
+        const rest = [itemCount, byteLength - Buffer.byteLength(removed)]
+        yield [`UPDATE ${table} SET ${setSize} WHERE ${own}`, [accountId, id, ...rest]]
         return true
       },
     },

@@ -38,6 +38,8 @@ export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks> {
   const deliveries = dialect.table('deliveries')
   const columns = taskColumns(dialect)
   const select = `SELECT ${columns} FROM ${table} AS t`
+  const byId = `${select} WHERE t.account_id = $1 AND t.id = $2`
+  const insert = `INSERT INTO ${table} (${TASK_COLUMNS}) VALUES (${places(12)}) ON CONFLICT (id) DO NOTHING`
   // Indexes by name, because a planner may choose those of the states, and read every open task, or every task that ended.
   const overdue = `SELECT id FROM ${table} AS o ${dialect.index('tasks_by_deadline')}
     WHERE o.state IN ('submitting', 'unknown', 'queued', 'in_progress') AND o.deadline_at_ms <= $1 AND o.lease_until_ms <= $1
@@ -56,13 +58,14 @@ export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks> {
     },
     work: {
       *find(accountId, id) {
-        const task = yield* firstOf(taskOf, `${select} WHERE t.account_id = $1 AND t.id = $2`, [accountId, id])
+        const task = yield* firstOf(taskOf, byId, [accountId, id])
         if (task !== undefined) return task
-        const order = 'ORDER BY t.created_at_ms DESC LIMIT 1'
-        return yield* firstOf(taskOf, `${select} WHERE t.account_id = $1 AND t.upstream_id = $2 ${order}`, [
-          accountId,
-          id,
-        ])
+        return yield* firstOf(
+          taskOf,
+          `${select} ${dialect.index('tasks_by_upstream')} WHERE t.account_id = $1 AND t.upstream_id = $2
+          ORDER BY t.created_at_ms DESC LIMIT 1`,
+          [accountId, id],
+        )
       },
       *list(accountId, { limit, after, before }) {
         const isBackwards = after === undefined && before !== undefined
@@ -93,7 +96,7 @@ export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks> {
         ),
       *insert(task) {
         yield [
-          `INSERT INTO ${table} (${TASK_COLUMNS}) VALUES (${places(12)}) ON CONFLICT (id) DO NOTHING`,
+          insert,
           [
             task.id,
             task.accountId,

@@ -163,15 +163,11 @@ export function* isChanged(text: string, parameters: readonly SqlParameter[]): S
 
 /** Returns the methods that find and delete rows of accounts by id. Expired rows are not found. */
 export function ownedRows<Value>(table: string, columns: string, of: (row: SqlRow) => Value) {
+  const select = `SELECT ${columns} FROM ${table} WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`
+  const remove = `DELETE FROM ${table} WHERE account_id = $1 AND id = $2 RETURNING id`
   return {
-    find: (accountId: string, id: string, nowMs: number) =>
-      firstOf(of, `SELECT ${columns} FROM ${table} WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`, [
-        accountId,
-        id,
-        Math.floor(nowMs),
-      ]),
-    delete: (accountId: string, id: string) =>
-      isChanged(`DELETE FROM ${table} WHERE account_id = $1 AND id = $2 RETURNING id`, [accountId, id]),
+    find: (accountId: string, id: string, nowMs: number) => firstOf(of, select, [accountId, id, Math.floor(nowMs)]),
+    delete: (accountId: string, id: string) => isChanged(remove, [accountId, id]),
   }
 }
 

@@ -1,10 +1,13 @@
 import type { SqlDialect, SqlParameter, SqlStatement } from '../sql/statements.ts'
 import type { SqlRow } from '../sql-rows.ts'
-import { prepareExact, type SqliteDatabase, type SqliteStatement, type SqlValue } from './sqlite-database.ts'
+import type { SqliteDatabase, SqliteStatement, SqlValue } from './sqlite-database.ts'
 
 const TABLES: Readonly<Record<string, string>> = { usage_records: 'usage' }
 
 const tableOf = (name: string): string => `signalbox_${TABLES[name] ?? name}`
+
+/** Columns whose integers may be above 2^53, read as text. */
+const IS_AMOUNT = /^(cap_amount|due|charged)$/
 
 /** Index that contains everything for counting the rows of a kind. */
 const storedIn = (table: string): string => `signalbox_${table} INDEXED BY signalbox_${table}_stored`
@@ -13,12 +16,13 @@ const storedIn = (table: string): string => `signalbox_${table} INDEXED BY signa
 export const SQLITE_DIALECT: SqlDialect = {
   table: tableOf,
   columns: (names, alias) =>
-    alias === undefined
-      ? names
-      : names
-          .split(', ')
-          .map((name) => `${alias}.${name}`)
-          .join(', '),
+    names
+      .split(', ')
+      .map((name) => {
+        const column = alias === undefined ? name : `${alias}.${name}`
+        return IS_AMOUNT.test(name) ? `CAST(${column} AS text) AS ${name}` : column
+      })
+      .join(', '),
   isIn: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
   isInQuery: (column, query) => `${column} IN (${query})`,
   list: (parameter) => `json_each(${parameter}) AS i`,
@@ -64,16 +68,15 @@ export function sqliteQuery(database: SqliteDatabase): (statement: SqlStatement)
       order.push(Number(place) - 1)
       return '?'
     })
-    const returnsRows = /^SELECT|^WITH|\bRETURNING\b/.test(sql)
-    const statement = returnsRows ? prepareExact(database, sql) : database.prepare(sql)
-    const made: Prepared = { statement, order, returnsRows }
+    const made = { statement: database.prepare(sql), order, returnsRows: /^SELECT|^WITH|\bRETURNING\b/.test(sql) }
     prepared.set(text, made)
     return made
   }
 
   return ([text, parameters]) => {
     const { statement, order, returnsRows } = prepared.get(text) ?? prepare(text)
-    const values = order.map((index) => boundValue(parameters[index]!))
+    const values: SqlValue[] = []
+    for (const index of order) values.push(boundValue(parameters[index]!))
     if (returnsRows) return statement.all(...values) as SqlRow[]
     statement.run(...values)
     return []

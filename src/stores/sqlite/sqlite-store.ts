@@ -271,9 +271,9 @@ type Opened = () => Session
 /** Implements the contracts on a session. */
 function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
   const runner: SqlRunner = {
-    read: async (create) => opened().runner.read(create),
-    write: async (create) => opened().runner.write(create),
-    transact: async (create) => opened().runner.transact(create),
+    read: (create) => opened().runner.read(create),
+    write: (create) => opened().runner.write(create),
+    transact: (create) => opened().runner.write(create),
   }
   const conversations = sqlConversations(SQLITE_DIALECT)
   const responses = sqlResponses(SQLITE_DIALECT, conversations)
@@ -300,7 +300,7 @@ function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
     files: storeOn(runner, sqlFiles(SQLITE_DIALECT)),
     blobs: sqliteBlobs(runner),
     batches: storeOn(runner, sqlBatches(SQLITE_DIALECT)),
-    stored: (accountId, kind, nowMs) => runner.read(() => sqlStored(SQLITE_DIALECT, accountId, kind, nowMs)),
+    stored: async (accountId, kind, nowMs) => runner.read(() => sqlStored(SQLITE_DIALECT, accountId, kind, nowMs)),
   }
 }
 
