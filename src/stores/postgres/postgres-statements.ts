@@ -1,11 +1,4 @@
-import {
-  awaitWork,
-  type SqlDialect,
-  type SqlParameter,
-  type SqlRunner,
-  type SqlStatement,
-  type SqlWork,
-} from '../sql/statements.ts'
+import type { SqlDialect, SqlParameter, SqlRunner, SqlWork } from '../sql/statements.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import { isStorable, type PostgresConnection, type PostgresSession } from './postgres-connection.ts'
 
@@ -34,6 +27,8 @@ export function postgresDialect(schema: string): SqlDialect {
     skipLocked: 'FOR UPDATE SKIP LOCKED',
     canChangeInWith: true,
     lock: (name) => [['SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${schema}:${name}`]]],
+    rowName: () => 'ctid',
+    isCounted: (mark) => `tx < ${mark}`,
     links: {
       conversation: { parent: ['account_id', 'id'], item: ['account_id', 'conversation_id'] },
       response: { parent: ['id'], item: ['response_id'] },
@@ -56,28 +51,29 @@ export function postgresDialect(schema: string): SqlDialect {
 
 /** Returns the driver that runs work on the server. */
 export function postgresRunner({ run, transaction }: PostgresConnection): SqlRunner {
-  const alone = <Value>(create: () => SqlWork<Value>): Promise<Value> => awaitWork(create(), queryBy(run))
+  const alone: SqlRunner['read'] = (create, ...parameters) => awaitWork(create(...parameters), run)
   return {
     read: alone,
     write: alone,
-    transact: (create) => transaction((session) => workIn(session, create())),
+    transact: (create, ...parameters) => transaction((session) => workIn(session, create(...parameters))),
   }
 }
 
 /** Runs work inside the caller's transaction. */
 export function workIn<Value>(session: PostgresSession, work: SqlWork<Value>): Promise<Value> {
-  return awaitWork(
-    work,
-    queryBy(async (text, values) => (await session.query(text, values)).rows as readonly SqlRow[]),
-  )
+  return awaitWork(work, async (text, values) => (await session.query(text, values)).rows as readonly SqlRow[])
 }
 
-function queryBy(run: PostgresConnection['run']): (statement: SqlStatement) => Promise<readonly SqlRow[]> {
-  return async ([text, parameters]) => {
+/** Runs work; a rejected statement ends it. */
+async function awaitWork<Value>(work: SqlWork<Value>, run: PostgresConnection['run']): Promise<Value> {
+  let step = work.next()
+  while (step.done !== true) {
+    const [text, parameters] = step.value
     // A text that no column can store equals nothing.
     const isFound = parameters.every((parameter) => typeof parameter !== 'string' || isStorable(parameter))
-    return isFound || text.includes('INSERT') ? run(text, parameters.map(boundValue)) : []
+    step = work.next(isFound || text.includes('INSERT') ? await run(text, parameters.map(boundValue)) : [])
   }
+  return step.value
 }
 
 function boundValue(parameter: SqlParameter): unknown {

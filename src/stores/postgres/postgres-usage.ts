@@ -1,5 +1,5 @@
 import { type UsageDraft, type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
-import { assertRowLimit, DAY_MS, HOUR_MS, type UsageStore } from '../../usage/usage-store.ts'
+import { assertRowLimit, type UsageStore } from '../../usage/usage-store.ts'
 import { RECORD_COLUMNS, recordValues, seriesParts, usageRowOf } from '../usage-columns.ts'
 import { codeOf, isStorable, type PostgresConnection, timeParameter } from './postgres-connection.ts'
 
@@ -7,7 +7,10 @@ import { codeOf, isStorable, type PostgresConnection, timeParameter } from './po
 const TAGS = `, unnest(CASE WHEN tags IS NULL THEN ARRAY[''] ELSE string_to_array(tags, ',') END) AS tag(value)`
 
 /** Records and sums in PostgreSQL. Each method is one statement. The migrations create the functions that it calls. */
-export function postgresUsage({ run }: PostgresConnection, schema: string): Omit<UsageStore, 'records' | 'verify'> {
+export function postgresUsage(
+  { run }: PostgresConnection,
+  schema: string,
+): Omit<UsageStore, 'records' | 'verify' | 'forget'> {
   return {
     async write(records) {
       if (records.length === 0) return
@@ -44,40 +47,6 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Omit
 
     async rebuild({ fromMs, untilMs }) {
       await run(`SELECT ${schema}.rebuild_usage($1, $2)`, [timeParameter(fromMs), timeParameter(untilMs)])
-    },
-
-    async forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
-      let count = 0
-      const forget = async (sql: string, value: number): Promise<number> => {
-        const rows = await run(`WITH gone AS (${sql} RETURNING 1) SELECT count(*)::text AS count FROM gone`, [
-          timeParameter(value),
-          limit,
-        ])
-        return Number(rows[0]!['count'])
-      }
-      if (recordsUntilMs !== undefined)
-        count += await forget(
-          `DELETE FROM ${schema}.usage_records WHERE ctid = ANY (ARRAY(
-            SELECT u.ctid FROM ${schema}.usage_records u
-            WHERE u.ended_at_ms < $1 AND u.tx < (SELECT m.mark FROM ${schema}.usage_mark m)
-            ORDER BY u.ended_at_ms LIMIT $2))`,
-          recordsUntilMs,
-        )
-      for (const [table, column, lengthMs, untilMs] of [
-        ['usage_hours', 'hour', HOUR_MS, hoursUntilMs],
-        ['usage_model_days', 'day', DAY_MS, hoursUntilMs],
-        ['usage_days', 'day', DAY_MS, daysUntilMs],
-      ] as const) {
-        if (untilMs === undefined) continue
-        const gone = await forget(
-          `DELETE FROM ${schema}.${table} WHERE ctid = ANY (ARRAY(
-            SELECT s.ctid FROM ${schema}.${table} s WHERE s.${column} < $1 LIMIT $2))`,
-          untilMs / lengthMs,
-        )
-        // Sums of whole days are deleted with their hours, which are more rows.
-        if (table !== 'usage_model_days') count += gone
-      }
-      return count
     },
   }
 }

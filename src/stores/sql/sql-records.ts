@@ -1,11 +1,14 @@
+import { DAY_MS, type UsageStore } from '../../usage/usage-store.ts'
 import type { KeyRecord, KeyStore } from '../api-keys.ts'
 import { AUDIT_DELETE_BATCH, AUDIT_RETENTION_MS, type AuditStore, auditDetails, auditEntryOf } from '../audit-store.ts'
 import { assertAmount } from '../ledger.ts'
 import type { InteractionRecord, InteractionStore } from '../response-cache.ts'
 import type { SettingStore } from '../retention.ts'
 import { capOf, capValues, optionalTimeOf, type SqlRow, type StoredKind, type StoredUsage } from '../sql-rows.ts'
+import { RECORD_COLUMNS, ROLL_UPS, recordOf } from '../usage-columns.ts'
 import {
   allOf,
+  changedRows,
   deleteBefore,
   deleteSome,
   firstOf,
@@ -223,4 +226,80 @@ export function* sqlStored(
     conditions.parameters,
   ]
   return { count: Number(row?.['count'] ?? 0), byteLength: Number(row?.['byte_length'] ?? 0) }
+}
+
+/** Tables of sums, in the order in which old rows are deleted. */
+const SUM_TABLES = ['hours', 'model_days', 'days'] as const
+
+/** Creates the part of a usage store that adds nothing to sums. */
+export function sqlUsage(dialect: SqlDialect): SqlStore<Pick<UsageStore, 'records' | 'verify' | 'forget'>> {
+  const table = dialect.table('usage_records')
+  const columns = dialect.columns(['number', ...RECORD_COLUMNS].join(', '), 'u')
+  const mismatches = `SELECT account_id, CAST(sum(records) AS text) AS records, CAST(sum(days) AS text) AS days,
+      CAST(sum(journal) AS text) AS journal
+    FROM (
+      SELECT account_id, charged AS records, 0 AS days, 0 AS journal FROM ${table}
+        WHERE ended_at_ms >= $1 AND ended_at_ms < $2
+      UNION ALL SELECT account_id, 0, charged, 0 FROM ${dialect.table('usage_days')} WHERE day >= $3 AND day < $4
+      UNION ALL SELECT account_id, 0, 0, -amount FROM ${dialect.table('entries')}
+        WHERE created_at_ms >= $1 AND created_at_ms < $2 AND kind = 'charge' AND hold_id IS NOT NULL
+    ) AS parts
+    GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
+  const deleteOld = (name: string, keys: string, condition: string): string => {
+    const row = dialect.rowName(keys)
+    const old = `SELECT ${row} FROM ${dialect.table(name)} WHERE ${condition} LIMIT $2`
+    return `DELETE FROM ${dialect.table(name)} WHERE ${dialect.isInQuery(`(${row})`, old)} RETURNING 1`
+  }
+  // A record that no sum contains stays.
+  const isCounted = dialect.isCounted(`(SELECT mark FROM ${dialect.table('usage_mark')})`)
+  const deleteRecords = deleteOld('usage_records', 'number', `ended_at_ms < $1 AND ${isCounted} ORDER BY ended_at_ms`)
+  return {
+    reads: ['records', 'verify'],
+    work: {
+      *records({ accountId, fromMs, untilMs, after, limit }) {
+        // The place also limits the time, because some planners cannot search for a pair of a column and the row's number.
+        const endMs = after === undefined ? untilMs : Math.min(untilMs, after.endedAtMs + 1)
+        const conditions = new SqlConditions()
+          .add('u.account_id = ?', accountId)
+          .add('u.ended_at_ms >= ?', Math.ceil(fromMs))
+          .add('u.ended_at_ms < ?', Math.ceil(endMs))
+          .add('(u.ended_at_ms, u.number) < (?, ?)', after?.endedAtMs, after?.number)
+        const rows = yield [
+          `SELECT ${columns} FROM ${table} AS u ${conditions.where()}
+          ORDER BY u.ended_at_ms DESC, u.number DESC LIMIT ${conditions.place(limit + 1)}`,
+          conditions.parameters,
+        ]
+        const last = rows.length > limit ? rows[limit - 1] : undefined
+        return {
+          records: rows.slice(0, limit).map(recordOf),
+          end: last && { endedAtMs: Number(last['ended_at_ms']), number: BigInt(last['number'] as string | bigint) },
+        }
+      },
+      *verify({ fromMs, untilMs }) {
+        const days = [Math.floor(fromMs / DAY_MS), Math.ceil(untilMs / DAY_MS)]
+        const rows = yield [mismatches, [Math.floor(fromMs), Math.floor(untilMs), ...days]]
+        return rows.map((row) => ({
+          accountId: row['account_id'] as string,
+          records: BigInt(row['records'] as string),
+          days: BigInt(row['days'] as string),
+          journal: BigInt(row['journal'] as string),
+        }))
+      },
+      *forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
+        let count = 0
+        if (recordsUntilMs !== undefined)
+          count += yield* changedRows(deleteRecords, [Math.floor(recordsUntilMs), limit])
+        for (const table of SUM_TABLES) {
+          const untilMs = table === 'days' ? daysUntilMs : hoursUntilMs
+          if (untilMs === undefined) continue
+          const { keys, length } = ROLL_UPS[table]
+          const text = deleteOld(`usage_${table}`, keys.join(', '), `${keys[0]} < $1`)
+          const deleted = yield* changedRows(text, [Math.floor(untilMs / length), limit])
+          // Sums of whole days are deleted with their hours, which are more rows.
+          if (table !== 'model_days') count += deleted
+        }
+        return count
+      },
+    },
+  }
 }

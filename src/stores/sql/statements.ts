@@ -39,7 +39,10 @@ export interface SqlStore<Store> {
 
 /** Driver that runs work. The work is created again if a transaction is repeated. */
 export type SqlRunner = {
-  readonly [Kind in 'read' | 'write' | 'transact']: <Value>(create: () => SqlWork<Value>) => Promise<Value>
+  readonly [Kind in 'read' | 'write' | 'transact']: <Parameters extends readonly unknown[], Value>(
+    create: (...parameters: Parameters) => SqlWork<Value>,
+    ...parameters: Parameters
+  ) => Promise<Value>
 }
 
 type AnyWork = (...parameters: never[]) => SqlWork<unknown>
@@ -53,29 +56,12 @@ export function storeOn<Store>(runner: SqlRunner, store: SqlStore<Store>): Requi
     const run = reads.has(name) ? runner.read : transactions.has(name) ? runner.transact : runner.write
     const idle = idleWork.get(name)
     const method = async (...parameters: never[]): Promise<unknown> => {
-      const result = idle && (await runner.read(() => idle(...parameters)))
-      return result === undefined ? run(() => work(...parameters)) : result
+      const result = idle && (await runner.read(idle, ...parameters))
+      return result === undefined ? run(work, ...parameters) : result
     }
     return [name, method] as const
   })
   return Object.fromEntries(methods) as Required<Store>
-}
-
-/** Runs work with a synchronous driver. */
-export function runWork<Value>(work: SqlWork<Value>, query: (statement: SqlStatement) => readonly SqlRow[]): Value {
-  let step = work.next()
-  while (step.done !== true) step = work.next(query(step.value))
-  return step.value
-}
-
-/** Runs work with an asynchronous driver. A rejected statement ends the work. */
-export async function awaitWork<Value>(
-  work: SqlWork<Value>,
-  query: (statement: SqlStatement) => Promise<readonly SqlRow[]>,
-): Promise<Value> {
-  let step = work.next()
-  while (step.done !== true) step = work.next(await query(step.value))
-  return step.value
 }
 
 /** Differences between the databases. */
@@ -102,6 +88,10 @@ export interface SqlDialect {
   readonly canChangeInWith: boolean
   /** Locks a name until the end of the transaction; empty if transactions cannot overlap. */
   lock(name: string): readonly SqlStatement[]
+  /** Returns the columns that name a row within its table, the primary key at the most. */
+  rowName(keys: string): string
+  /** Returns the condition that the sums up to a mark contain a record. */
+  isCounted(mark: string): string
   /** Columns by which items refer to their parents, next to those of the parents. */
   readonly links: Readonly<Record<'conversation' | 'response', SqlLink>>
   /** Attempts of a message: expression that reads them, and expression that adds the parameter `attempt`. */

@@ -1,4 +1,4 @@
-import type { SqlDialect, SqlParameter, SqlStatement } from '../sql/statements.ts'
+import type { SqlDialect, SqlWork } from '../sql/statements.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import type { SqliteDatabase, SqliteStatement, SqlValue } from './sqlite-database.ts'
 
@@ -32,6 +32,8 @@ export const SQLITE_DIALECT: SqlDialect = {
   skipLocked: '',
   canChangeInWith: false,
   lock: () => [],
+  rowName: (keys) => keys,
+  isCounted: (mark) => `number <= ${mark}`,
   links: {
     conversation: { parent: ['number'], item: ['conversation'] },
     response: { parent: ['number'], item: ['response'] },
@@ -58,8 +60,8 @@ interface Prepared {
   readonly returnsRows: boolean
 }
 
-/** Returns a function that runs statements of an open database. Each text is compiled once. */
-export function sqliteQuery(database: SqliteDatabase): (statement: SqlStatement) => readonly SqlRow[] {
+/** Returns a function that runs work on an open database. Each text is compiled once. */
+export function sqliteWorker(database: SqliteDatabase): <Value>(work: SqlWork<Value>) => Value {
   const prepared = new Map<string, Prepared>()
 
   function prepare(text: string): Prepared {
@@ -73,17 +75,20 @@ export function sqliteQuery(database: SqliteDatabase): (statement: SqlStatement)
     return made
   }
 
-  return ([text, parameters]) => {
-    const { statement, order, returnsRows } = prepared.get(text) ?? prepare(text)
-    const values: SqlValue[] = []
-    for (const index of order) values.push(boundValue(parameters[index]!))
-    if (returnsRows) return statement.all(...values) as SqlRow[]
-    statement.run(...values)
-    return []
+  return (work) => {
+    let step = work.next()
+    while (step.done !== true) {
+      const [text, parameters] = step.value
+      const { statement, order, returnsRows } = prepared.get(text) ?? prepare(text)
+      const values: SqlValue[] = []
+      for (const index of order) {
+        const value = parameters[index]!
+        if (typeof value === 'boolean') values.push(value ? 1 : 0)
+        else values.push(Array.isArray(value) ? JSON.stringify(value) : (value as SqlValue))
+      }
+      if (!returnsRows) statement.run(...values)
+      step = work.next(returnsRows ? (statement.all(...values) as SqlRow[]) : [])
+    }
+    return step.value
   }
-}
-
-function boundValue(parameter: SqlParameter): SqlValue {
-  if (typeof parameter === 'boolean') return parameter ? 1 : 0
-  return Array.isArray(parameter) ? JSON.stringify(parameter) : (parameter as SqlValue)
 }

@@ -2,19 +2,18 @@ import { closeSync, fdatasync, openSync } from 'node:fs'
 import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import type { UsageStore } from '../../usage/usage-store.ts'
+import { type BlobStore, blobsInRows } from '../blob-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import { assertAmount, type Ledger } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
 import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
-import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored } from '../sql/sql-records.ts'
+import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored, sqlUsage } from '../sql/sql-records.ts'
 import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
 import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
-import { sqlUsage } from '../sql/sql-usage.ts'
-import { runWork, type SqlRunner, storeOn } from '../sql/statements.ts'
+import { type SqlRunner, type SqlWork, storeOn } from '../sql/statements.ts'
 import type { TaskStore } from '../task-store.ts'
 import { type CommitLog, GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
-import { sqliteBlobs } from './sqlite-blobs.ts'
 import { type SqliteAccounts, type SqliteByHand, sqliteAccounts, sqliteByHand } from './sqlite-by-hand.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
@@ -22,7 +21,7 @@ import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.
 import { SqliteHolds } from './sqlite-holds.ts'
 import { migrate } from './sqlite-migrations.ts'
 import { SqliteMoney } from './sqlite-money.ts'
-import { SQLITE_DIALECT, sqliteQuery } from './sqlite-statements.ts'
+import { SQLITE_DIALECT, sqliteWorker } from './sqlite-statements.ts'
 import { sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 
@@ -232,14 +231,14 @@ interface Session {
 
 /** Prepares an open and migrated database. `clock` decides when holds expire. */
 function openSession(database: SqliteDatabase, options: GroupCommitOptions, clock: 'database' | 'caller'): Session {
-  const query = sqliteQuery(database)
+  const work = sqliteWorker(database)
   const tasks = sqlTasks(SQLITE_DIALECT)
   const insertRecords = sqliteRecordInsert(database)
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
   const claims = sqliteClaims(database, timeOf)
   const money = new SqliteMoney(database)
-  const insertTask = (task: Parameters<TaskStore['insert']>[0]): void => runWork(tasks.work.insert(task), query)
+  const insertTask = (task: Parameters<TaskStore['insert']>[0]): void => work(tasks.work.insert(task))
   const holds = new SqliteHolds(database, { claims, money, insertTask, insertRecords, timeOf })
   const purge = sqlitePurge(database)
   const group = new GroupCommit(database, options, holds)
@@ -250,7 +249,7 @@ function openSession(database: SqliteDatabase, options: GroupCommitOptions, cloc
       return operation()
     })
   const read: Session['read'] = (operation) => retryOnBusy(operation, options)
-  const writeWork: SqlRunner['write'] = (create) => write(() => runWork(create(), query))
+  const writeWork: SqlRunner['write'] = (create, ...parameters) => write(() => work(create(...parameters)))
   return {
     accounts: sqliteAccounts(database),
     byHand: sqliteByHand(database, { money, timeOf }),
@@ -262,7 +261,11 @@ function openSession(database: SqliteDatabase, options: GroupCommitOptions, cloc
     writeHolds: (operation, isFlushed) => group.write(() => operation(holds), isFlushed),
     read,
     drained: () => group.drained(),
-    runner: { read: (create) => read(() => runWork(create(), query)), write: writeWork, transact: writeWork },
+    runner: {
+      read: (create, ...parameters) => read(() => work(create(...parameters))),
+      write: writeWork,
+      transact: writeWork,
+    },
   }
 }
 
@@ -271,14 +274,13 @@ type Opened = () => Session
 /** Implements the contracts on a session. */
 function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
   const runner: SqlRunner = {
-    read: (create) => opened().runner.read(create),
-    write: (create) => opened().runner.write(create),
-    transact: (create) => opened().runner.write(create),
+    read: (create, ...parameters) => opened().runner.read(create, ...parameters),
+    write: (create, ...parameters) => opened().runner.write(create, ...parameters),
+    transact: (create, ...parameters) => opened().runner.write(create, ...parameters),
   }
   const conversations = sqlConversations(SQLITE_DIALECT)
   const responses = sqlResponses(SQLITE_DIALECT, conversations)
   const webhooks = sqlWebhooks(SQLITE_DIALECT)
-  const tasks = storeOn(runner, sqliteTasks({ opened, webhooks, saveResponse: responses.work.save }))
   return {
     ledger: ledgerOn(opened),
     audit: storeOn(runner, sqlAudit(SQLITE_DIALECT)),
@@ -288,19 +290,13 @@ function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
     interactions: storeOn(runner, sqlInteractions(SQLITE_DIALECT)),
     responses: storeOn(runner, responses),
     conversations: storeOn(runner, conversations),
-    tasks: {
-      ...tasks,
-      async change(change, nowMs) {
-        if (change.resolve?.kind === 'settle') assertAmount(change.resolve.amount)
-        return tasks.change(change, nowMs)
-      },
-    },
+    tasks: storeOn(runner, sqliteTasks({ opened, webhooks, saveResponse: responses.work.save })),
     webhooks: storeOn(runner, webhooks),
     usage: { ...usageOn(opened), ...storeOn(runner, sqlUsage(SQLITE_DIALECT)) },
     files: storeOn(runner, sqlFiles(SQLITE_DIALECT)),
     blobs: sqliteBlobs(runner),
     batches: storeOn(runner, sqlBatches(SQLITE_DIALECT)),
-    stored: async (accountId, kind, nowMs) => runner.read(() => sqlStored(SQLITE_DIALECT, accountId, kind, nowMs)),
+    stored: async (accountId, kind, nowMs) => runner.read(sqlStored, SQLITE_DIALECT, accountId, kind, nowMs),
   }
 }
 
@@ -405,7 +401,7 @@ async function withoutRecord(fault: unknown, again: () => Promise<Resolution>): 
 const MAX_ADDED_PER_STEP = 500
 
 /** Queries run in steps, so that other work runs in between; so do roll-ups. */
-function usageOn(opened: Opened): Omit<UsageStore, 'records' | 'verify'> {
+function usageOn(opened: Opened): Omit<UsageStore, 'records' | 'verify' | 'forget'> {
   const write = async <Value>(operation: (usage: SqliteUsage) => Value): Promise<Value> => {
     const session = opened()
     return session.write(() => operation(session.usage))
@@ -424,7 +420,6 @@ function usageOn(opened: Opened): Omit<UsageStore, 'records' | 'verify'> {
       return series.rows()
     },
     rebuild: (range) => write((usage) => usage.rebuild(range)),
-    forget: (retention) => write((usage) => usage.forget(retention)),
   }
 }
 
@@ -435,4 +430,89 @@ function asAsync<Value>(run: () => Promise<Value>): Promise<Value> {
   } catch (error) {
     return Promise.reject(error)
   }
+}
+
+/** Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for only some milliseconds. */
+const DELETE_BATCH_SIZE = 8
+
+/** Creates a store of content on SQLite: one transaction for few rows, so that other writers run in between. */
+function sqliteBlobs({ read, write }: SqlRunner): BlobStore {
+  async function remove(number: number): Promise<void> {
+    while (!(await write(removeRows, number)));
+  }
+
+  return blobsInRows<number>({
+    begin: ({ id, expiresAtMs }) =>
+      write(function* () {
+        // Random, because the engine would reuse a number, and readers or removers of deleted content would find other content.
+        const [row] = yield [
+          'INSERT INTO signalbox_blobs (number, id, expires_at_ms) VALUES (abs(random() >> 12), $1, $2) RETURNING number',
+          [id, Math.floor(expiresAtMs)],
+        ]
+        return Number(row!['number'])
+      }),
+    addRow: (number, place, bytes) =>
+      write(function* () {
+        yield ['INSERT INTO signalbox_blob_rows (blob, place, bytes) VALUES ($1, $2, $3)', [number, place, bytes]]
+      }),
+    finish: (number, id, byteLength) =>
+      write(function* () {
+        yield* discard(id)
+        const rows = yield [
+          'UPDATE signalbox_blobs SET is_whole = 1, byte_length = $2 WHERE number = $1 AND expires_at_ms > 0 RETURNING id',
+          [number, byteLength],
+        ]
+        if (rows.length === 0) throw new Error('the blob expired while it was written')
+      }),
+    remove,
+    find: (id) =>
+      read(function* () {
+        const [row] = yield ['SELECT number, byte_length FROM signalbox_blobs WHERE id = $1 AND is_whole = 1', [id]]
+        return row && { handle: Number(row['number']), byteLength: Number(row['byte_length']) }
+      }),
+    row: (number, place) =>
+      read(function* () {
+        const [row] = yield ['SELECT bytes FROM signalbox_blob_rows WHERE blob = $1 AND place = $2', [number, place]]
+        return row?.['bytes'] as Uint8Array | undefined
+      }),
+    async delete(id) {
+      const [number] = await write(discard, id)
+      if (number !== undefined) await remove(number)
+      return number !== undefined
+    },
+    async purge(nowMs, limit) {
+      const numbers = await write(discardExpired, nowMs, limit)
+      for (const number of numbers) await remove(number)
+      return numbers.length
+    },
+  })
+}
+
+const DISCARD = 'UPDATE signalbox_blobs SET is_whole = 0, expires_at_ms = 0 WHERE'
+
+/** Makes a blob unreachable and returns the number by which its rows are removed. */
+function* discard(id: string): SqlWork<number[]> {
+  const rows = yield [`${DISCARD} id = $1 AND is_whole = 1 RETURNING number`, [id]]
+  return rows.map(({ number }) => Number(number))
+}
+
+/** Makes expired blobs unreachable, and returns their numbers and those that were not removed completely yet. */
+function* discardExpired(nowMs: number, limit: number): SqlWork<number[]> {
+  const rows = yield [
+    `${DISCARD} number IN (SELECT number FROM signalbox_blobs WHERE expires_at_ms <= $1 LIMIT $2) RETURNING number`,
+    [nowMs, limit],
+  ]
+  return rows.map(({ number }) => Number(number))
+}
+
+/** Removes some rows of an unreachable blob. Returns true if they were the last, and the blob is gone. */
+function* removeRows(number: number): SqlWork<boolean> {
+  const rows = yield [
+    `DELETE FROM signalbox_blob_rows WHERE rowid IN
+       (SELECT rowid FROM signalbox_blob_rows WHERE blob = $1 LIMIT ${DELETE_BATCH_SIZE}) RETURNING place`,
+    [number],
+  ]
+  if (rows.length === DELETE_BATCH_SIZE) return false
+  yield ['DELETE FROM signalbox_blobs WHERE number = $1', [number]]
+  return true
 }

@@ -1,3 +1,4 @@
+import { assertAmount } from '../ledger.ts'
 import type { StoredResponse } from '../response-store.ts'
 import { type SqlWebhooks, sqlTasks, taskColumns, taskOf } from '../sql/sql-tasks.ts'
 import { allOf, type SqlStore, type SqlWork } from '../sql/statements.ts'
@@ -41,6 +42,7 @@ export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts
       ...tasks.work,
 
       *change({ id, from, set, resolve, answered, keeps, delivery }, nowMs) {
+        if (resolve?.kind === 'settle') assertAmount(resolve.amount)
         const [row] = yield [
           `UPDATE signalbox_tasks SET
              state = coalesce($3, state), upstream_id = coalesce($4, upstream_id),

@@ -89,7 +89,7 @@ export interface SqliteSeries {
 }
 
 /** Sums of records, inside the caller's transaction; queries run in steps. */
-export interface SqliteUsage extends Synchronous<Omit<UsageStore, 'series' | 'records' | 'verify'>> {
+export interface SqliteUsage extends Synchronous<Omit<UsageStore, 'series' | 'records' | 'verify' | 'forget'>> {
   series(query: UsageSeriesQuery): SqliteSeries
 }
 
@@ -111,17 +111,6 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
     add: database.prepare(addTo(table, 'ended_at_ms >= ? AND ended_at_ms < ? AND number <= ?')),
     length: ROLL_UPS[table].length,
   }))
-  const forgetRecords = database.prepare(
-    `DELETE FROM signalbox_usage WHERE number IN (
-       SELECT number FROM signalbox_usage WHERE ended_at_ms < ? AND number <= ? ORDER BY ended_at_ms LIMIT ?)`,
-  )
-  const forgetSums = TABLES.map((table) => {
-    const keys = ROLL_UPS[table].keys.join(', ')
-    return database.prepare(
-      `DELETE FROM signalbox_usage_${table} WHERE (${keys}) IN (
-         SELECT ${keys} FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} < ? LIMIT ?)`,
-    )
-  })
 
   function mark(): { readonly mark: bigint; readonly as_of_ms: bigint } {
     return selectMark.get() as { readonly mark: bigint; readonly as_of_ms: bigint }
@@ -155,23 +144,10 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
         add.run(fromMs, untilMs, mark().mark)
       }
     },
-
-    forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
-      let count = 0
-      if (recordsUntilMs !== undefined) count += Number(forgetRecords.run(recordsUntilMs, mark().mark, limit).changes)
-      for (const [index, untilMs] of [hoursUntilMs, hoursUntilMs, daysUntilMs].entries()) {
-        const { length } = remake[index]!
-        if (untilMs === undefined) continue
-        const { changes } = forgetSums[index]!.run(Math.floor(untilMs / length), limit)
-        // Sums of whole days are deleted with their hours, which are more rows.
-        if (TABLES[index] !== 'model_days') count += Number(changes)
-      }
-      return count
-    },
   }
 }
 
-/** All tables of sums, in the order in which `forget` processes them. */
+/** All tables of sums. */
 const TABLES = ['hours', 'model_days', 'days'] as const
 
 /** Adds records to the sums. `condition` chooses the records. */
