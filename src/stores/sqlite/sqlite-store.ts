@@ -115,7 +115,8 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   }
 
   return {
-    ...storesOn(opened),
+    // Work that waits when the store is closed is still done.
+    ...storesOn(opened, () => session!),
     start() {
       if (isClosed) return Promise.reject(new SqliteStoreError('closed', `${label} was closed`))
       starting ??= open().catch((error: unknown) => {
@@ -271,8 +272,8 @@ function openSession(database: SqliteDatabase, options: GroupCommitOptions, cloc
 
 type Opened = () => Session
 
-/** Implements the contracts on a session. */
-function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
+/** Implements the contracts on a session. `opened` throws if the store is closed; `waiting` returns the session of queued work. */
+function storesOn(opened: Opened, waiting: Opened): Omit<GatewayStore, 'start' | 'close'> {
   const runner: SqlRunner = {
     read: (create, ...parameters) => opened().runner.read(create, ...parameters),
     write: (create, ...parameters) => opened().runner.write(create, ...parameters),
@@ -290,7 +291,7 @@ function storesOn(opened: Opened): Omit<GatewayStore, 'start' | 'close'> {
     interactions: storeOn(runner, sqlInteractions(SQLITE_DIALECT)),
     responses: storeOn(runner, responses),
     conversations: storeOn(runner, conversations),
-    tasks: storeOn(runner, sqliteTasks({ opened, webhooks, saveResponse: responses.work.save })),
+    tasks: storeOn(runner, sqliteTasks({ session: waiting, webhooks, saveResponse: responses.work.save })),
     webhooks: storeOn(runner, webhooks),
     usage: { ...usageOn(opened), ...storeOn(runner, sqlUsage(SQLITE_DIALECT)) },
     files: storeOn(runner, sqlFiles(SQLITE_DIALECT)),

@@ -10,7 +10,7 @@ import { SQLITE_DIALECT } from './sqlite-statements.ts'
 /** Other tables that a change of a task changes. */
 export interface SqliteTasksParts {
   /** Returns the synchronous tables of the open database. */
-  readonly opened: () => { readonly holds: SqliteHolds; readonly claims: SqliteClaims }
+  readonly session: () => { readonly holds: SqliteHolds; readonly claims: SqliteClaims }
   readonly webhooks: SqlWebhooks
   readonly saveResponse: (turn: StoredResponse) => SqlWork<void>
 }
@@ -19,12 +19,12 @@ const { isIn } = SQLITE_DIALECT
 const COLUMNS = taskColumns(SQLITE_DIALECT)
 
 /** Creates the store of tasks on SQLite. */
-export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts): SqlStore<TaskStore> {
+export function sqliteTasks({ session, webhooks, saveResponse }: SqliteTasksParts): SqlStore<TaskStore> {
   const tasks = sqlTasks(SQLITE_DIALECT)
 
   function endHold(holdId: string | null, resolve: TaskChange['resolve'], nowMs: number): TaskChangeResult {
     if (holdId === null || resolve === undefined) return {}
-    const { holds } = opened()
+    const { holds } = session()
     if (resolve.kind === 'settle') return { charge: holds.settle({ holdId, ...resolve }, nowMs) }
     holds.void(holdId, nowMs)
     return {}
@@ -63,7 +63,7 @@ export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts
           ],
         ]
         if (row === undefined) return undefined
-        const { claims } = opened()
+        const { claims } = session()
         // Before the hold ends, because a key with its answer is not freed with the hold.
         if (answered !== undefined)
           claims.complete(answered.claim, answered.answer, claims.endOf(answered.claim.expiresAtMs, nowMs))
@@ -80,7 +80,7 @@ export function sqliteTasks({ opened, webhooks, saveResponse }: SqliteTasksParts
         ]
         if (row === undefined) return false
         endHold(row['hold_id'] as string | null, { kind: 'void' }, nowMs)
-        if (claim !== undefined) opened().claims.release(claim)
+        if (claim !== undefined) session().claims.release(claim)
         return true
       },
 
