@@ -13,7 +13,7 @@ import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
 import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
 import { type SqlRunner, type SqlWork, storeOn } from '../sql/statements.ts'
 import type { TaskStore } from '../task-store.ts'
-import { type CommitLog, GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
+import { type CommitLog, GroupCommit, retryOnBusy } from './group-commit.ts'
 import { type SqliteAccounts, type SqliteByHand, sqliteAccounts, sqliteByHand } from './sqlite-by-hand.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
@@ -231,7 +231,11 @@ interface Session {
 }
 
 /** Prepares an open and migrated database. `clock` decides when holds expire. */
-function openSession(database: SqliteDatabase, options: GroupCommitOptions, clock: 'database' | 'caller'): Session {
+function openSession(
+  database: SqliteDatabase,
+  options: ConstructorParameters<typeof GroupCommit>[1],
+  clock: 'database' | 'caller',
+): Session {
   const work = sqliteWorker(database)
   const tasks = sqlTasks(SQLITE_DIALECT)
   const insertRecords = sqliteRecordInsert(database)
