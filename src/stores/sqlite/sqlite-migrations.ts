@@ -1,5 +1,4 @@
 import { BUCKET_NAMES, LATER_METER_NAMES, modelDaysOfHours } from '../usage-columns.ts'
-import { AUDIT_MIGRATION } from './sqlite-audit.ts'
 import {
   ACCOUNT_PAGES_MIGRATION,
   NEWEST_MIGRATION,
@@ -7,9 +6,15 @@ import {
   type SqliteDatabase,
   SqliteStoreError,
 } from './sqlite-database.ts'
-import { FILE_MIGRATION, FILE_TYPE_MIGRATION } from './sqlite-files.ts'
-import { CONVERSATION_MIGRATION, RESPONSE_MIGRATION } from './sqlite-responses.ts'
-import { SETTINGS_MIGRATION, STORED_MIGRATION } from './sqlite-settings.ts'
+import {
+  AUDIT_MIGRATION,
+  CONVERSATION_MIGRATION,
+  FILE_MIGRATION,
+  FILE_TYPE_MIGRATION,
+  RESPONSE_MIGRATION,
+  SETTINGS_MIGRATION,
+  STORED_MIGRATION,
+} from './sqlite-tables.ts'
 
 /** Columns of every table of sums in the migration. */
 const SUMS = `  requests               INTEGER NOT NULL,

@@ -1,17 +1,9 @@
-import {
-  assertRowLimit,
-  DAY_MS,
-  type UsageMismatch,
-  type UsageRow,
-  type UsageSeriesQuery,
-  type UsageStore,
-} from '../../usage/usage-store.ts'
+import { assertRowLimit, type UsageRow, type UsageSeriesQuery, type UsageStore } from '../../usage/usage-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import {
   RECORD_COLUMNS,
   ROLL_UPS,
   type RollUp,
-  recordOf,
   recordValues,
   type SeriesParts,
   seriesParts,
@@ -96,8 +88,8 @@ export interface SqliteSeries {
   rows(): readonly UsageRow[]
 }
 
-/** Records and sums, inside the caller's transaction; queries run in steps. */
-export interface SqliteUsage extends Omit<Synchronous<UsageStore>, 'series'> {
+/** Sums of records, inside the caller's transaction; queries run in steps. */
+export interface SqliteUsage extends Synchronous<Omit<UsageStore, 'series' | 'records' | 'verify' | 'forget'>> {
   series(query: UsageSeriesQuery): SqliteSeries
 }
 
@@ -119,18 +111,6 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
     add: database.prepare(addTo(table, 'ended_at_ms >= ? AND ended_at_ms < ? AND number <= ?')),
     length: ROLL_UPS[table].length,
   }))
-  const forgetRecords = database.prepare(
-    `DELETE FROM signalbox_usage WHERE number IN (
-       SELECT number FROM signalbox_usage WHERE ended_at_ms < ? AND number <= ? ORDER BY ended_at_ms LIMIT ?)`,
-  )
-  const forgetSums = TABLES.map((table) => {
-    const keys = ROLL_UPS[table].keys.join(', ')
-    return database.prepare(
-      `DELETE FROM signalbox_usage_${table} WHERE (${keys}) IN (
-         SELECT ${keys} FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} < ? LIMIT ?)`,
-    )
-  })
-  const selectMismatches = prepareExact(database, MISMATCHES)
 
   function mark(): { readonly mark: bigint; readonly as_of_ms: bigint } {
     return selectMark.get() as { readonly mark: bigint; readonly as_of_ms: bigint }
@@ -158,56 +138,16 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
 
     series: (query) => new SeriesSteps(database, query),
 
-    records({ accountId, fromMs, untilMs, after, limit }) {
-      const place = after === undefined ? '' : 'AND (ended_at_ms, number) < (?, ?)'
-      const rows = prepareExact(
-        database,
-        `SELECT * FROM signalbox_usage WHERE ${accountId === undefined ? '' : 'account_id = ? AND'}
-           ended_at_ms >= ? AND ended_at_ms < ? ${place} ORDER BY ended_at_ms DESC, number DESC LIMIT ?`,
-      ).all(
-        ...(accountId === undefined ? [] : [accountId]),
-        Math.ceil(fromMs),
-        // The place also limits the time, because SQLite cannot search for a pair of a column and the row's number.
-        Math.ceil(after === undefined ? untilMs : Math.min(untilMs, after.endedAtMs + 1)),
-        ...(after === undefined ? [] : [after.endedAtMs, after.number]),
-        limit + 1,
-      ) as SqlRow[]
-      const last = rows.length > limit ? rows[limit - 1] : undefined
-      return {
-        records: rows.slice(0, limit).map(recordOf),
-        end: last && { endedAtMs: Number(last['ended_at_ms']), number: last['number'] as bigint },
-      }
-    },
-
-    verify({ fromMs, untilMs }) {
-      const days = [Math.floor(fromMs / DAY_MS), Math.ceil(untilMs / DAY_MS)]
-      const rows = selectMismatches.all(fromMs, untilMs, ...days, fromMs, untilMs) as SqlRow[]
-      return rows.map(mismatchOf)
-    },
-
     rebuild({ fromMs, untilMs }) {
       for (const { clear, add, length } of remake) {
         clear.run(Math.floor(fromMs / length), Math.ceil(untilMs / length))
         add.run(fromMs, untilMs, mark().mark)
       }
     },
-
-    forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
-      let count = 0
-      if (recordsUntilMs !== undefined) count += Number(forgetRecords.run(recordsUntilMs, mark().mark, limit).changes)
-      for (const [index, untilMs] of [hoursUntilMs, hoursUntilMs, daysUntilMs].entries()) {
-        const { length } = remake[index]!
-        if (untilMs === undefined) continue
-        const { changes } = forgetSums[index]!.run(Math.floor(untilMs / length), limit)
-        // Sums of whole days are deleted with their hours, which are more rows.
-        if (TABLES[index] !== 'model_days') count += Number(changes)
-      }
-      return count
-    },
   }
 }
 
-/** All tables of sums, in the order in which `forget` processes them. */
+/** All tables of sums. */
 const TABLES = ['hours', 'model_days', 'days'] as const
 
 /** Adds records to the sums. `condition` chooses the records. */
@@ -218,26 +158,6 @@ function addTo(table: RollUp, condition: string): string {
   return `INSERT INTO signalbox_usage_${table} (${[...keys, ...sums].join(', ')})
     SELECT ${expressions.join(', ')}, ${sumExpressions} FROM signalbox_usage WHERE ${condition} GROUP BY ${places}
     ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added}`
-}
-
-const MISMATCHES = `
-SELECT account_id, sum(records) AS records, sum(days) AS days, sum(journal) AS journal FROM (
-  SELECT account_id, charged AS records, 0 AS days, 0 AS journal FROM signalbox_usage
-    WHERE ended_at_ms >= ? AND ended_at_ms < ?
-  UNION ALL
-  SELECT account_id, 0, charged, 0 FROM signalbox_usage_days WHERE day >= ? AND day < ?
-  UNION ALL
-  SELECT account_id, 0, 0, -amount FROM signalbox_entries
-    WHERE created_at_ms >= ? AND created_at_ms < ? AND kind = 'charge' AND hold_id IS NOT NULL
-) GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
-
-function mismatchOf(row: SqlRow): UsageMismatch {
-  return {
-    accountId: row['account_id'] as string,
-    records: row['records'] as bigint,
-    days: row['days'] as bigint,
-    journal: row['journal'] as bigint,
-  }
 }
 
 /** Adds up groups of rows in limited steps, so that no query blocks the event loop for long. */

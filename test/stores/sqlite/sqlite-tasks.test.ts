@@ -37,6 +37,17 @@ describe('tasks on SQLite', () => {
   const countOf = (table: string): number =>
     Number((database.prepare(`SELECT count(*) AS count FROM signalbox_${table}`).get() as { count: number }).count)
 
+  it('finishes a change of a task that waits when the store is closed', async () => {
+    await store.tasks.insert(exampleTask({ state: 'queued', holdId: undefined }))
+    const change: TaskChange = { id: 'task_1', from: ['queued'], set: { state: 'completed' } }
+
+    const changed = store.tasks.change(change, NOW_MS)
+    await store.close()
+
+    expect(await changed).toEqual({})
+    expect(database.prepare('SELECT state FROM signalbox_tasks').all()).toEqual([{ state: 'completed' }])
+  })
+
   it('brings a file up to date from before messages told when they were asked for again', async () => {
     const old = defaultEngine.open(newPath())
     migrate(old, 'it', MIGRATIONS.slice(0, 2))
