@@ -315,11 +315,8 @@ export function assertAmount(amount: bigint): void {
   if (amount > MAX_AMOUNT) throw new RangeError('an amount must not be above 2^63 - 1 nano-dollars')
 }
 
-/**
- * A store returns the same outcome for the same hold id, so a request that reserves again uses another id. Lines of earlier
- * versions also have ids with `both`.
- */
-const FURTHER_HOLD = /_(?:fitted\d*|both)$/
+/** A store returns the same outcome for the same hold id, so a request that reserves again uses another id. */
+const DERIVED_HOLD_SUFFIX = /_fitted\d*$/
 
 /** Returns the id of another hold of a request. */
 export function derivedHoldId(requestId: string, purpose: `fitted${number | ''}`): string {
@@ -328,5 +325,5 @@ export function derivedHoldId(requestId: string, purpose: `fitted${number | ''}`
 
 /** Returns the request of a hold. */
 export function requestOfHold(holdId: string): string {
-  return holdId.replace(FURTHER_HOLD, '')
+  return holdId.replace(DERIVED_HOLD_SUFFIX, '')
 }

@@ -88,7 +88,7 @@ export function entryOf(row: SqlRow): LedgerEntry {
     description: row['description'] as string,
     createdAtMs: Number(row['created_at_ms']),
     due: optionalAmountOf(row['due']),
-    balanceAfter: optionalAmountOf(row['balance_after']),
+    balanceAfter: BigInt(row['balance_after'] as string),
     details: details === null ? undefined : (JSON.parse(details) as ChargeDetails),
     operationId: ((row['operation_id'] ?? row['credit_id']) as string | null) ?? undefined,
     chargeId: row['charge_id'] === null ? undefined : entryId(row['charge_id']),

@@ -42,15 +42,7 @@ const METERS = Object.entries(METER_COLUMNS) as readonly (readonly [UsageField, 
 const METER_PLACES: ReadonlyMap<string, number> = new Map(METERS.map(([field], place) => [field, place]))
 
 /** Columns of the meters, in the order of {@link recordValues}. */
-export const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
-
-/** Columns that tables created before these meters lack. */
-export const LATER_METER_NAMES: readonly string[] = ['audio_milliseconds', 'search_units', 'hook_units']
-
-/** Returns the columns that the table had at its creation, without {@link LATER_METER_NAMES}. */
-export function firstColumns(columns: readonly string[]): readonly string[] {
-  return columns.filter((column) => !LATER_METER_NAMES.includes(column))
-}
+const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
 
 /** Columns of a record that a draft fills, before those of the meters. */
 export const RECORD_COLUMNS: readonly string[] = [
@@ -73,7 +65,7 @@ const SUMS: readonly (readonly [column: string, expression: string])[] = [
 ]
 
 /** Columns of the sums. */
-export const SUM_NAMES: readonly string[] = SUMS.map(([column]) => column)
+const SUM_NAMES: readonly string[] = SUMS.map(([column]) => column)
 
 /** Expressions that compute {@link SUM_NAMES} from records. */
 const SUM_EXPRESSIONS = SUMS.map(([, expression]) => expression).join(', ')
@@ -83,7 +75,7 @@ const DURATION_BUCKETS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `
 const FIRST_BYTE_BUCKETS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `f${index}`)
 
 /** Columns that the sums by hour have, and those by model and day. */
-export const BUCKET_NAMES: readonly string[] = [...DURATION_BUCKETS, ...FIRST_BYTE_BUCKETS]
+const BUCKET_NAMES: readonly string[] = [...DURATION_BUCKETS, ...FIRST_BYTE_BUCKETS]
 
 const BUCKET_EXPRESSIONS = ['duration_ms', 'first_byte_ms'].flatMap((column) =>
   Array.from({ length: LATENCY_BUCKETS }, (_, index) => {
@@ -126,14 +118,14 @@ export const ROLL_UPS = {
 
 export type RollUp = keyof typeof ROLL_UPS
 
-/** Creates the sums by model and day from those by hour, for a store that has none yet. */
-export function modelDaysOfHours(prefix: string): string {
-  const { keys, sums } = ROLL_UPS.model_days
-  const [, ...others] = keys
-  const first = firstColumns(sums)
-  const added = first.map((column) => `sum(${column})`)
-  return `INSERT INTO ${prefix}usage_model_days (${[...keys, ...first].join(', ')})
-    SELECT hour / 24, ${[...others, ...added].join(', ')} FROM ${prefix}usage_hours GROUP BY hour / 24, ${others.join(', ')}`
+/** Returns a statement that adds records to a table of sums. `condition` chooses the records. */
+export function addToSums(rollUp: RollUp, records: string, table: string, condition: string): string {
+  const { keys, expressions, sums, sumExpressions } = ROLL_UPS[rollUp]
+  const added = sums.map((column) => `${column} = s.${column} + excluded.${column}`).join(', ')
+  const places = keys.map((_, index) => index + 1).join(', ')
+  return `INSERT INTO ${table} AS s (${[...keys, ...sums].join(', ')})
+    SELECT ${expressions.join(', ')}, ${sumExpressions} FROM ${records} WHERE ${condition} GROUP BY ${places}
+    ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added}`
 }
 
 /** Column of a dimension in the sums. */

@@ -60,7 +60,7 @@ function countsOf(period: string, day: string, month: string): SpendingCounts {
 export function earlierCharge(schema: string): string {
   return `WITH charge AS (
       SELECT e.*, h.is_metered FROM ${schema}.entries e JOIN ${schema}.holds h ON h.id = e.hold_id
-      WHERE e.hold_id = $1 AND e.kind = 'charge' AND e.due IS NOT NULL
+      WHERE e.hold_id = $1 AND e.kind = 'charge'
     ), later AS (
       SELECT n.key_id, n.period, n.due, n.amount FROM charge c JOIN ${schema}.entries n ON n.account_id = c.account_id
       WHERE (n.kind = 'charge' OR n.amount > 0) AND (n.created_at_ms, n.id) > (c.created_at_ms, c.id)

@@ -9,18 +9,6 @@ import {
 import type { SqlRow } from '../sql-rows.ts'
 import { type SqliteDatabase, type SqlValue, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Changes by operators. */
-export const AUDIT_MIGRATION = `
-CREATE TABLE signalbox_audit (
-  id            TEXT NOT NULL UNIQUE,
-  created_at_ms INTEGER NOT NULL,
-  subject       TEXT,
-  details       TEXT NOT NULL
-) STRICT;
-CREATE INDEX signalbox_audit_by_time ON signalbox_audit (created_at_ms, id);
-CREATE INDEX signalbox_audit_by_subject ON signalbox_audit (subject, created_at_ms, id) WHERE subject IS NOT NULL;
-`
-
 /** Synchronous audit of an open database. */
 export interface SqliteAudit {
   add(entry: AuditEntry): void

@@ -4,55 +4,6 @@ import type { BatchStore, FileStore } from '../file-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import { listOf, type SqliteDatabase, type SqlValue, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Callers' files and their bytes, and the outcomes of the requests of batches. */
-export const FILE_MIGRATION = `
-CREATE TABLE signalbox_files (
-  id            TEXT NOT NULL,
-  account_id    TEXT NOT NULL,
-  purpose       TEXT NOT NULL,
-  filename      TEXT NOT NULL,
-  byte_length   INTEGER NOT NULL,
-  created_at_ms INTEGER NOT NULL,
-  expires_at_ms INTEGER NOT NULL,
-  PRIMARY KEY (account_id, id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX signalbox_files_by_time ON signalbox_files (account_id, created_at_ms, id);
-CREATE INDEX signalbox_files_by_expiry ON signalbox_files (expires_at_ms);
-
--- A blob that is being written is not whole, and no id has two that are.
-CREATE TABLE signalbox_blobs (
-  number        INTEGER PRIMARY KEY,
-  id            TEXT NOT NULL,
-  is_whole      INTEGER NOT NULL DEFAULT 0,
-  byte_length   INTEGER NOT NULL DEFAULT 0,
-  expires_at_ms INTEGER NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX signalbox_blobs_by_id ON signalbox_blobs (id) WHERE is_whole = 1;
-CREATE INDEX signalbox_blobs_by_expiry ON signalbox_blobs (expires_at_ms);
-CREATE TABLE signalbox_blob_rows (
-  blob  INTEGER NOT NULL REFERENCES signalbox_blobs (number) ON DELETE CASCADE,
-  place INTEGER NOT NULL,
-  bytes BLOB NOT NULL,
-  PRIMARY KEY (blob, place)
-) STRICT;
-
-CREATE TABLE signalbox_batch_outcomes (
-  batch_id      TEXT NOT NULL,
-  line          INTEGER NOT NULL,
-  is_answered   INTEGER NOT NULL,
-  text          TEXT NOT NULL,
-  usage         TEXT,
-  amount        TEXT NOT NULL,
-  expires_at_ms INTEGER NOT NULL,
-  PRIMARY KEY (batch_id, line)
-) STRICT;
-CREATE INDEX signalbox_batch_outcomes_by_state ON signalbox_batch_outcomes (batch_id, is_answered);
-CREATE INDEX signalbox_batch_outcomes_by_expiry ON signalbox_batch_outcomes (expires_at_ms);
-`
-
-/** Media types of files. */
-export const FILE_TYPE_MIGRATION = 'ALTER TABLE signalbox_files ADD COLUMN mime_type TEXT;'
-
 /** Callers' files, inside the caller's transaction. */
 export type SqliteFiles = Synchronous<FileStore>
 

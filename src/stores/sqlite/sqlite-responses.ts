@@ -20,36 +20,6 @@ import {
 import type { SqlRow } from '../sql-rows.ts'
 import { listOf, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Stored answers and their items. */
-export const RESPONSE_MIGRATION = `
-CREATE TABLE signalbox_responses (
-  number        INTEGER PRIMARY KEY,
-  account_id    TEXT NOT NULL,
-  id            TEXT NOT NULL,
-  previous_id   TEXT,
-  vendor        TEXT NOT NULL,
-  vendor_key    TEXT NOT NULL,
-  upstream_id   TEXT,
-  conversation_id       TEXT,
-  conversation_position INTEGER,
-  model         TEXT NOT NULL,
-  created_at_ms INTEGER NOT NULL,
-  expires_at_ms INTEGER NOT NULL,
-  input         TEXT NOT NULL,
-  response      TEXT NOT NULL,
-  UNIQUE (account_id, id)
-) STRICT;
-CREATE INDEX signalbox_responses_by_expiry ON signalbox_responses (expires_at_ms);
-
-CREATE TABLE signalbox_response_items (
-  account_id TEXT NOT NULL,
-  item_id    TEXT NOT NULL,
-  response   INTEGER NOT NULL REFERENCES signalbox_responses (number) ON DELETE CASCADE,
-  PRIMARY KEY (account_id, item_id, response)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX signalbox_response_items_by_response ON signalbox_response_items (response);
-`
-
 const PURGED_PER_SAVE = 2
 
 /** Stored answers, inside the caller's transaction. */
@@ -116,33 +86,6 @@ export function sqliteResponses(database: SqliteDatabase, conversations: SqliteC
     delete: (accountId, id) => Number(remove.run(accountId, id).changes) > 0,
   }
 }
-
-/** Conversations and their items. */
-export const CONVERSATION_MIGRATION = `
-CREATE TABLE signalbox_conversations (
-  number        INTEGER PRIMARY KEY,
-  account_id    TEXT NOT NULL,
-  id            TEXT NOT NULL,
-  metadata      TEXT NOT NULL,
-  vendor_key    TEXT,
-  last_position INTEGER NOT NULL DEFAULT 0,
-  item_count    INTEGER NOT NULL DEFAULT 0,
-  byte_length   INTEGER NOT NULL DEFAULT 0,
-  created_at_ms INTEGER NOT NULL,
-  expires_at_ms INTEGER NOT NULL,
-  UNIQUE (account_id, id)
-) STRICT;
-CREATE INDEX signalbox_conversations_by_expiry ON signalbox_conversations (expires_at_ms);
-
-CREATE TABLE signalbox_conversation_items (
-  conversation INTEGER NOT NULL REFERENCES signalbox_conversations (number) ON DELETE CASCADE,
-  position     INTEGER NOT NULL,
-  item_id      TEXT NOT NULL,
-  item         TEXT NOT NULL,
-  UNIQUE (conversation, position),
-  UNIQUE (conversation, item_id)
-) STRICT;
-`
 
 const PURGED_PER_CREATE = 2
 

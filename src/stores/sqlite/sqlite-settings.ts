@@ -2,14 +2,6 @@ import type { SettingStore, Settings } from '../retention.ts'
 import type { StoredKind, StoredUsage } from '../sql-rows.ts'
 import type { SqliteDatabase, Synchronous } from './sqlite-database.ts'
 
-/** Settings that the processes of a file share. */
-export const SETTINGS_MIGRATION = `
-CREATE TABLE signalbox_settings (
-  name  TEXT PRIMARY KEY,
-  value REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-`
-
 /** Settings of an open database, by synchronous calls. */
 export type SqliteSettings = Synchronous<SettingStore>
 
@@ -27,18 +19,6 @@ export function sqliteSettings(database: SqliteDatabase): SqliteSettings {
     },
   }
 }
-
-/** Indexes that contain everything for counting an account's stored data, so that no prompts and answers are read. */
-export const STORED_MIGRATION = `
-ALTER TABLE signalbox_idempotency ADD COLUMN byte_length INTEGER AS (ifnull(length(answer_body), 0)) VIRTUAL;
-ALTER TABLE signalbox_responses ADD COLUMN byte_length INTEGER
-  AS (length(CAST(input AS BLOB)) + length(CAST(response AS BLOB))) VIRTUAL;
-ALTER TABLE signalbox_tasks ADD COLUMN byte_length INTEGER AS (length(CAST(details AS BLOB))) VIRTUAL;
-CREATE INDEX signalbox_idempotency_stored ON signalbox_idempotency (account_id, expires_at_ms, byte_length);
-CREATE INDEX signalbox_responses_stored ON signalbox_responses (account_id, expires_at_ms, byte_length);
-CREATE INDEX signalbox_conversations_stored ON signalbox_conversations (account_id, expires_at_ms, byte_length);
-CREATE INDEX signalbox_tasks_stored ON signalbox_tasks (account_id, byte_length);
-`
 
 /** Tables of the kinds, the condition for rows that have not expired, and the size of a row if it is not `byte_length`. */
 const TABLES: Readonly<Record<StoredKind, readonly [table: string, isLive: string, byteLength?: string]>> = {

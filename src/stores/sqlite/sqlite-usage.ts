@@ -8,6 +8,7 @@ import {
 } from '../../usage/usage-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import {
+  addToSums,
   RECORD_COLUMNS,
   ROLL_UPS,
   type RollUp,
@@ -210,14 +211,8 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
 /** All tables of sums, in the order in which `forget` processes them. */
 const TABLES = ['hours', 'model_days', 'days'] as const
 
-/** Adds records to the sums. `condition` chooses the records. */
 function addTo(table: RollUp, condition: string): string {
-  const { keys, expressions, sums, sumExpressions } = ROLL_UPS[table]
-  const added = sums.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')
-  const places = keys.map((_, index) => index + 1).join(', ')
-  return `INSERT INTO signalbox_usage_${table} (${[...keys, ...sums].join(', ')})
-    SELECT ${expressions.join(', ')}, ${sumExpressions} FROM signalbox_usage WHERE ${condition} GROUP BY ${places}
-    ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added}`
+  return addToSums(table, 'signalbox_usage', `signalbox_usage_${table}`, condition)
 }
 
 const MISMATCHES = `
