@@ -198,6 +198,11 @@ export interface Journal {
   expireCredits(nowMs: number, limit: number): MaybePromise<number>
 }
 
+/** Returns the id of a journal line from its number. */
+export function entryId(number: unknown): string {
+  return `entry_${String(number)}`
+}
+
 /** Returns the number of a journal line from its id; undefined if the id is invalid. */
 export function entryNumber(id: string): bigint | undefined {
   const digits = /^(?:carried_forward_)?entry_(\d{1,18})$/.exec(id)?.[1]

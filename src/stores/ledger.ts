@@ -250,20 +250,6 @@ export function lesserOf(one: bigint, other: bigint): bigint {
   return other
 }
 
-/**
- * Returns the reservation to place: with its larger amount if `judge` finds the free money for it, otherwise unchanged.
- * @param judge Returns the outcome of a reservation and changes nothing.
- */
-export function largestReservation(
-  reservation: Reservation,
-  judge: (tried: Reservation) => ReserveResult,
-): Reservation {
-  const { larger, ...rest } = reservation
-  if (larger === undefined) return reservation
-  const tried = { ...rest, ...larger }
-  return judge(tried).status === 'held' ? tried : rest
-}
-
 /** Returns the result for a reservation whose hold has this amount. */
 export function heldResult({ larger }: Reservation, amount: bigint): HeldResult {
   return larger?.amount === amount ? HELD_LARGER : HELD

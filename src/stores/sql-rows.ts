@@ -1,6 +1,13 @@
 import type { KeyRecord } from './api-keys.ts'
 import type { StoredAnswer } from './idempotency-store.ts'
-import { type ChargeDetails, ENTRY_KINDS, type JournalSums, type LedgerEntry, type OpenHold } from './journal.ts'
+import {
+  type ChargeDetails,
+  ENTRY_KINDS,
+  entryId,
+  type JournalSums,
+  type LedgerEntry,
+  type OpenHold,
+} from './journal.ts'
 import type { Account, AccountChange, NewAccount } from './ledger.ts'
 import type { SpendingCap } from './principal.ts'
 import type { InteractionRecord } from './response-cache.ts'
@@ -93,10 +100,6 @@ export function entryOf(row: SqlRow): LedgerEntry {
     operationId: ((row['operation_id'] ?? row['credit_id']) as string | null) ?? undefined,
     chargeId: row['charge_id'] === null ? undefined : entryId(row['charge_id']),
   }
-}
-
-function entryId(number: unknown): string {
-  return `entry_${String(number)}`
 }
 
 /** Returns sums of lines by kind, from rows of kind, number of lines, amount and owed. The kind `opening` is the state before them. */

@@ -1,12 +1,12 @@
-import { entryNumber, type JournalQuery, type JournalSums, type LedgerEntry, sumsOf } from '../journal.ts'
-import type { Spending } from './memory-key-spending.ts'
+import { entryId, entryNumber, type JournalQuery, type JournalSums, type LedgerEntry, sumsOf } from '../journal.ts'
 
 /** Stored line, without the fields that all lines of the account share. */
 export interface JournalLine extends Omit<LedgerEntry, 'id' | 'accountId'> {
   /** Number of the line in the ledger, from 1. */
   readonly number: number
   /** Key and day of a charge, in which it counts. */
-  readonly counted?: { readonly keySpending: Spending; readonly period: number } | undefined
+  readonly keyId: string | undefined
+  readonly period: number | undefined
 }
 
 /**
@@ -22,11 +22,6 @@ export class MemoryJournal {
   constructor(accountId: string, maxLines: number) {
     this.#accountId = accountId
     this.#maxLines = maxLines
-  }
-
-  /** Time of the newest line, Unix milliseconds. */
-  get newestMs(): number {
-    return this.#lines.at(-1)?.createdAtMs ?? Number.NEGATIVE_INFINITY
   }
 
   append(line: JournalLine): void {
@@ -78,8 +73,8 @@ export class MemoryJournal {
     return this.#carriedForward === undefined ? entries : [this.#carriedForward, ...entries]
   }
 
-  #entry({ number, counted: _, ...line }: JournalLine): LedgerEntry {
-    return { id: `entry_${number}`, accountId: this.#accountId, ...line }
+  #entry({ number, keyId: _, period: __, ...line }: JournalLine): LedgerEntry {
+    return { id: entryId(number), accountId: this.#accountId, ...line }
   }
 
   #carryForward(count: number): void {

@@ -10,8 +10,8 @@ import {
   type WebhookStore,
 } from '../webhook-store.ts'
 import { AccountShares, longestOverdue, newestFirst } from './account-shares.ts'
-import type { MemoryLedger } from './memory-by-hand.ts'
 import type { MemoryClaims } from './memory-cache.ts'
+import type { MemoryLedger } from './memory-ledger.ts'
 import type { MemoryTaskTable, TaskEntry } from './memory-task-table.ts'
 
 /** Parts that tasks share with the rest of a memory store, so that a change and its consequences are one step. */

@@ -40,12 +40,16 @@ function chargeFactsOf(row: ChargeRow, amount: bigint): ChargeFacts {
     paid: BigInt(row['paid'] as string),
     period: row['period'] as number,
     isMetered: row['metered'] === true,
-    account: { cap: capOf(row), counts: countsOf(period, day, month) },
-    key: { cap: capOf(keyCap), counts: countsOf(keyPeriod, keyDay, keyMonth) },
-    money: BigInt(row['money'] as string),
-    funded: BigInt(row['funded'] as string),
-    owed: BigInt(row['owed'] as string),
-    creditLimit: optionalAmountOf(row['credit_limit']),
+    account: {
+      spendingCap: capOf(row),
+      spending: countsOf(period, day, month),
+      balance: BigInt(row['money'] as string),
+      held: 0n,
+      funded: BigInt(row['funded'] as string),
+      owed: BigInt(row['owed'] as string),
+      creditLimit: optionalAmountOf(row['credit_limit']),
+    },
+    key: { spendingCap: capOf(keyCap), spending: countsOf(keyPeriod, keyDay, keyMonth) },
   }
 }
 

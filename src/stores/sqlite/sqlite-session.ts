@@ -3,18 +3,20 @@ import type { UsageStore } from '../../usage/usage-store.ts'
 import type { BatchStore, FileStore } from '../file-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { assertAmount, type Ledger } from '../ledger.ts'
+import { MoneyRules } from '../money-rules.ts'
 import type { Resolution } from '../resolution.ts'
 import type { ConversationStore, ResponseStore } from '../response-store.ts'
 import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
 import { type SqliteAudit, sqliteAudit } from './sqlite-audit.ts'
+import { SqliteBooks, type SqliteMoney } from './sqlite-books.ts'
 import {
   type SqliteAccounts,
-  type SqliteByHand,
+  type SqliteJournal,
   type SqliteKeys,
   sqliteAccounts,
-  sqliteByHand,
+  sqliteJournal,
   sqliteKeys,
 } from './sqlite-by-hand.ts'
 import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
@@ -34,8 +36,6 @@ import {
   sqliteBlobs,
   sqliteFiles,
 } from './sqlite-files.ts'
-import { SqliteHolds } from './sqlite-holds.ts'
-import { SqliteMoney } from './sqlite-money.ts'
 import {
   type SqliteConversations,
   type SqliteResponses,
@@ -56,7 +56,8 @@ const MAX_ADDED_PER_STEP = 500
 export interface SqliteTables {
   readonly accounts: SqliteAccounts
   readonly audit: SqliteAudit
-  readonly byHand: SqliteByHand
+  readonly journal: SqliteJournal
+  readonly money: SqliteMoney
   readonly claims: SqliteClaims
   readonly keys: SqliteKeys
   readonly settings: SqliteSettings
@@ -77,8 +78,8 @@ export interface SqliteTables {
 export interface SqliteSession {
   /** Runs an operation in the next group, and resolves when it is durable. */
   write<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
-  /** Writes holds, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
-  writeHolds<Value>(operation: (holds: SqliteHolds) => Value, isFlushed?: boolean): Promise<Value>
+  /** Moves money, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
+  writeMoney<Value>(operation: (money: SqliteMoney) => Value, isFlushed?: boolean): Promise<Value>
   /** Reads committed data. */
   read<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
   /** Resolves when no write is waiting. */
@@ -99,22 +100,23 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = options.clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
   const claims = sqliteClaims(database, timeOf)
-  const money = new SqliteMoney(database)
   const conversations = sqliteConversations(database)
   const responses = sqliteResponses(database, conversations)
-  const holds = new SqliteHolds(database, { claims, money, insertTask, insertRecords, timeOf })
+  const books = new SqliteBooks(database, { claims, insertTask, insertRecords, timeOf })
+  const money = new MoneyRules(books)
   const purge = sqlitePurge(database)
   const tables: SqliteTables = {
     accounts: sqliteAccounts(database),
     audit: sqliteAudit(database),
-    byHand: sqliteByHand(database, { money, timeOf }),
+    journal: sqliteJournal(database),
+    money,
     claims,
     keys: sqliteKeys(database),
     settings: sqliteSettings(database),
     interactions: sqliteInteractions(database),
     responses,
     conversations,
-    tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks, responses }),
+    tasks: sqliteTasks(database, { money, claims, insertTask, webhooks, responses }),
     webhooks,
     usage: sqliteUsage(database, insertRecords),
     files: sqliteFiles(database),
@@ -123,15 +125,15 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
     stored: sqliteStored(database),
     purge: (nowMs) => purge(timeOf(nowMs)),
   }
-  const group = new GroupCommit(database, options, holds)
+  const group = new GroupCommit(database, options, books)
   return {
     write: (operation) =>
       group.write(() => {
         // It may read data that earlier operations of the group have buffered.
-        holds.flush()
+        books.flush()
         return operation(tables)
       }),
-    writeHolds: (operation, isFlushed) => group.write(() => operation(holds), isFlushed),
+    writeMoney: (operation, isFlushed) => group.write(() => operation(money), isFlushed),
     read: (operation) => retryOnBusy(() => operation(tables), options),
     drained: () => group.drained(),
   }
@@ -264,41 +266,41 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     },
     account: async (accountId) => session().read(({ accounts }) => accounts.account(accountId)),
     listAccounts: async (query) => session().read(({ accounts }) => accounts.listAccounts(query)),
-    credit: async (credit, nowMs) => session().write(({ byHand }) => byHand.credit(credit, nowMs)),
-    adjust: async (adjustment, nowMs) => session().write(({ byHand }) => byHand.adjust(adjustment, nowMs)),
-    refund: async (refund, nowMs) => session().write(({ byHand }) => byHand.refund(refund, nowMs)),
-    lines: async (query) => session().read(({ byHand }) => byHand.lines(query)),
-    sums: async (range) => session().read(({ byHand }) => byHand.sums(range)),
-    openHolds: async (query) => session().read(({ byHand }) => byHand.openHolds(query)),
-    spending: async (accountId, keyIds) => session().read(({ byHand }) => byHand.spending(accountId, keyIds)),
-    expireCredits: async (nowMs, limit) => session().write(({ byHand }) => byHand.expireCredits(nowMs, limit)),
+    credit: async (credit, nowMs) => session().write(({ money }) => money.credit(credit, nowMs)),
+    adjust: async (adjustment, nowMs) => session().write(({ money }) => money.adjust(adjustment, nowMs)),
+    refund: async (refund, nowMs) => session().write(({ money }) => money.refund(refund, nowMs)),
+    lines: async (query) => session().read(({ journal }) => journal.lines(query)),
+    sums: async (range) => session().read(({ journal }) => journal.sums(range)),
+    openHolds: async (query) => session().read(({ journal }) => journal.openHolds(query)),
+    spending: async (accountId, keyIds) => session().read(({ journal }) => journal.spending(accountId, keyIds)),
+    expireCredits: async (nowMs, limit) => session().write(({ money }) => money.expireCredits(nowMs, limit)),
     reserve: (reservation, nowMs) =>
       asAsync(() => {
         assertAmount(reservation.amount)
         // A hold alone need not survive a power failure, because its process does not either. A task outlives it, and so does a claim.
         const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
-        return session().writeHolds((holds) => holds.reserve(reservation, nowMs), isFlushed)
+        return session().writeMoney((money) => money.reserve(reservation, nowMs), isFlushed)
       }),
     enlarge: (holdId, amount, nowMs) =>
       asAsync(() => {
         assertAmount(amount)
         // The hold of a task outlives the process.
-        return session().writeHolds((holds) => holds.enlarge(holdId, amount, nowMs), true)
+        return session().writeMoney((money) => money.enlarge(holdId, amount, nowMs), true)
       }),
     settle: (settlement, nowMs) =>
       asAsync(() => {
         assertAmount(settlement.amount)
-        const settled = session().writeHolds((holds) => holds.settle(settlement, nowMs))
+        const settled = session().writeMoney((money) => money.settle(settlement, nowMs))
         if (settlement.record === undefined) return settled
         return settled.catch((fault) =>
           withoutRecord(fault, () =>
-            session().writeHolds((holds) => holds.settle({ ...settlement, record: undefined }, nowMs)),
+            session().writeMoney((money) => money.settle({ ...settlement, record: undefined }, nowMs)),
           ),
         )
       }),
-    void: async (holdId, nowMs) => session().writeHolds((holds) => holds.void(holdId, nowMs)),
+    void: async (holdId, nowMs) => session().writeMoney((money) => money.void(holdId, nowMs)),
     async expire(nowMs, limit) {
-      const count = await session().writeHolds((holds) => holds.expire(nowMs, limit))
+      const count = await session().writeMoney((money) => money.expire(nowMs, limit))
       // Separate steps, so that other writers and the event loop run in between.
       for (let step = 0; step < MAX_PURGE_STEPS; step++) {
         if (await session().write(({ purge }) => purge(nowMs))) break

@@ -8,6 +8,7 @@ import {
   type WebhookDelivery,
   type WebhookStore,
 } from '../webhook-store.ts'
+import type { SqliteMoney } from './sqlite-books.ts'
 import {
   listOf,
   type SqliteDatabase,
@@ -18,7 +19,6 @@ import {
   wholeMillisecondsOrNull,
 } from './sqlite-database.ts'
 import type { SqliteClaims } from './sqlite-expiring.ts'
-import type { SqliteHolds } from './sqlite-holds.ts'
 import type { SqliteResponses } from './sqlite-responses.ts'
 
 /** Prepares inserting a task; an existing one with the same id stays unchanged. */
@@ -39,7 +39,7 @@ export interface SqliteTasks extends Synchronous<TaskStore> {
 
 /** Other tables that a change of a task changes. */
 export interface SqliteTasksParts {
-  readonly holds: SqliteHolds
+  readonly money: SqliteMoney
   readonly claims: SqliteClaims
   readonly insertTask: (task: TaskRecord) => void
   readonly webhooks: SqliteWebhooks
@@ -49,7 +49,7 @@ export interface SqliteTasksParts {
 /** Prepares the statements of {@link SqliteTasks}. */
 export function sqliteTasks(
   database: SqliteDatabase,
-  { holds, claims, insertTask, webhooks, responses }: SqliteTasksParts,
+  { money, claims, insertTask, webhooks, responses }: SqliteTasksParts,
 ): SqliteTasks {
   const selectById = database.prepare('SELECT * FROM signalbox_tasks WHERE account_id = ? AND id = ?')
   const selectByUpstreamId = database.prepare(
@@ -81,8 +81,8 @@ export function sqliteTasks(
 
   function endHold(holdId: string | null, resolve: TaskChange['resolve'], nowMs: number): TaskChangeResult {
     if (holdId === null || resolve === undefined) return {}
-    if (resolve.kind === 'settle') return { charge: holds.settle({ holdId, ...resolve }, nowMs) }
-    holds.void(holdId, nowMs)
+    if (resolve.kind === 'settle') return { charge: money.settle({ holdId, ...resolve }, nowMs) }
+    money.void(holdId, nowMs)
     return {}
   }
 
@@ -133,7 +133,7 @@ export function sqliteTasks(
     discard(id, claim, nowMs) {
       const row = remove.get(id) as { readonly hold_id: string | null } | undefined
       if (row === undefined) return false
-      if (row.hold_id !== null) holds.void(row.hold_id, nowMs)
+      if (row.hold_id !== null) money.void(row.hold_id, nowMs)
       if (claim !== undefined) claims.release(claim)
       return true
     },
