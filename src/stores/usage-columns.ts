@@ -1,4 +1,4 @@
-import type { Usage, UsageField } from '../core/usage.ts'
+import { METERS_BY_FIELD, type Usage, type UsageField } from '../core/usage.ts'
 import {
   type AttemptRecord,
   LATENCY_BOUNDS_MS,
@@ -17,32 +17,10 @@ import {
 } from '../usage/usage-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
-/** Column of each meter. Seconds are stored as milliseconds, because a column stores whole numbers. */
-const METER_COLUMNS: Readonly<Record<UsageField, string>> = {
-  inputTokens: 'input_tokens',
-  cachedInputTokens: 'cached_input_tokens',
-  cacheWriteTokens: 'cache_write_tokens',
-  cacheWrite1hTokens: 'cache_write_1h_tokens',
-  outputTokens: 'output_tokens',
-  reasoningTokens: 'reasoning_tokens',
-  inputImageTokens: 'input_image_tokens',
-  inputAudioTokens: 'input_audio_tokens',
-  outputImageTokens: 'output_image_tokens',
-  images: 'images',
-  videoSeconds: 'video_milliseconds',
-  characters: 'characters',
-  webSearches: 'web_searches',
-  audioSeconds: 'audio_milliseconds',
-  searchUnits: 'search_units',
-  hookUnits: 'hook_units',
-}
-
-const METERS = Object.entries(METER_COLUMNS) as readonly (readonly [UsageField, string])[]
-
-const METER_PLACES: ReadonlyMap<string, number> = new Map(METERS.map(([field], place) => [field, place]))
+const METER_PLACES: ReadonlyMap<string, number> = new Map(METERS_BY_FIELD.map(([field], place) => [field, place]))
 
 /** Columns of the meters, in the order of {@link recordValues}. */
-const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
+const METER_NAMES: readonly string[] = METERS_BY_FIELD.map(([, { column }]) => column)
 
 /** Columns of a record that a draft fills, before those of the meters. */
 export const RECORD_COLUMNS: readonly string[] = [
@@ -219,9 +197,9 @@ function columnOf(dimension: UsageDimension): string {
 /** Parses a row of sums without intermediate copies: an answer has hundreds, parsed in one turn of the event loop. */
 export function usageRowOf(row: SqlRow, { source, step, groupBy, withLatency }: UsageSeriesQuery): UsageRow {
   const usage: { -readonly [Field in UsageField]?: number } = {}
-  for (const [field, column] of METERS) {
+  for (const [field, { column, isFractional }] of METERS_BY_FIELD) {
     const units = Number(row[column])
-    if (units > 0) usage[field] = unitsOf(field, units)
+    if (units > 0) usage[field] = isFractional === true ? units / 1000 : units
   }
   const sums: { -readonly [Member in keyof UsageRow]: UsageRow[Member] } = {
     requests: Number(row['requests']),
@@ -270,13 +248,14 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
     record.chargedNanoDollars,
   ]
   const first = values.length
-  for (let meter = 0; meter < METERS.length; meter++) values.push(null)
+  for (let meter = 0; meter < METERS_BY_FIELD.length; meter++) values.push(null)
   // Most records have two or three of the meters.
   for (const field in record.usage) {
-    const meter = METER_PLACES.get(field)
+    const place = METER_PLACES.get(field)
     const units = record.usage[field as UsageField]
-    if (meter !== undefined && units !== undefined)
-      values[first + meter] = wholeCount(isInSeconds(field as UsageField) ? units * 1000 : units)
+    if (place === undefined || units === undefined) continue
+    const { isFractional } = METERS_BY_FIELD[place]![1]
+    values[first + place] = wholeCount(isFractional === true ? units * 1000 : units)
   }
   return values
 }
@@ -284,9 +263,9 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
 /** Parses a row to a record. */
 export function recordOf(row: SqlRow): UsageRecord {
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
-  for (const [field, column] of METERS) {
+  for (const [field, { column, isFractional }] of METERS_BY_FIELD) {
     const units = row[column]
-    if (units !== null) usage[field] = unitsOf(field, Number(units))
+    if (units !== null) usage[field] = isFractional === true ? Number(units) / 1000 : Number(units)
   }
   const tags = row['tags'] as string | null
   return {
@@ -362,14 +341,6 @@ function textOf(column: unknown): string | undefined {
 
 function textOrNull(text: string | undefined): string | null {
   return text === undefined ? null : storableText(text)
-}
-
-function isInSeconds(field: UsageField): boolean {
-  return field === 'videoSeconds' || field === 'audioSeconds'
-}
-
-function unitsOf(field: UsageField, units: number): number {
-  return isInSeconds(field) ? units / 1000 : units
 }
 
 /** Maximum count in a 32-bit column. */
