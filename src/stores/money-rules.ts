@@ -237,8 +237,8 @@ export class MoneyRules<Hold extends MoneyHold> {
     account.spending.charge(period, -amount)
     key.spending.charge(period, -amount)
     this.#books.noteKey(key)
-    const line = { amount, holdId, operationId: refundId, chargeId: number, description }
-    this.#append(account, { kind: 'refund', ...line }, timeMs)
+    const line = { kind: 'refund', amount, holdId, operationId: refundId, chargeId: number, description } as const
+    this.#append(account, line, timeMs)
     this.#settleDebt(account, timeMs)
     return { status: 'refunded', accountId, amount }
   }
@@ -315,8 +315,8 @@ export class MoneyRules<Hold extends MoneyHold> {
     account.spending.charge(period, amount)
     key.spending.charge(period, amount)
     books.noteKey(key)
-    const charge = { amount: -paid, due: amount, holdId, description, details, keyId, period }
-    this.#append(account, { kind: 'charge', ...charge }, timeMs)
+    const charge = { kind: 'charge', amount: -paid, due: amount, holdId, description, details, keyId, period } as const
+    this.#append(account, charge, timeMs)
     if (record !== undefined)
       books.addRecord(record, { endedAtMs: account.journalAtMs, dueNanoDollars: amount, chargedNanoDollars: paid })
     if (owed > 0n) {
@@ -444,8 +444,13 @@ export class MoneyRules<Hold extends MoneyHold> {
     const takes = expireCredits(this.#books.credits(account), { nowMs: timeMs, account, heldBefore })
     for (const { creditId, amount } of takes) {
       account.balance -= amount
-      const line = { amount: -amount, operationId: creditId, description: expiryText(creditId) }
-      this.#append(account, { kind: 'expiry', ...line }, timeMs)
+      const line = {
+        kind: 'expiry',
+        amount: -amount,
+        operationId: creditId,
+        description: expiryText(creditId),
+      } as const
+      this.#append(account, line, timeMs)
     }
     if (takes.length > 0) this.#books.takeCredits(account, takes)
   }

@@ -96,6 +96,9 @@ export const ROLL_UPS = {
 
 export type RollUp = keyof typeof ROLL_UPS
 
+/** All tables of sums, in the order in which `forget` processes them. */
+export const ROLL_UP_TABLES = Object.keys(ROLL_UPS) as readonly RollUp[]
+
 /** Returns a statement that adds records to a table of sums. `condition` chooses the records. */
 export function addToSums(rollUp: RollUp, records: string, table: string, condition: string): string {
   const { keys, expressions, sums, sumExpressions } = ROLL_UPS[rollUp]

@@ -13,17 +13,18 @@ const COUNTED_METERS = METERS_BY_FIELD.map(([field, facts]) => ({ field, ...fact
  */
 export const METERS: readonly Meter[] = [...COUNTED_METERS.map(({ meter }) => meter), 'request']
 
-/** Meters by which models may be sold without a price of tokens. */
-const UNIT_METERS = COUNTED_METERS.filter(({ isSoldByUnit }) => isSoldByUnit === true)
-
-/** Meters of whole units; the price of searches also applies if their number is unknown. */
-const WHOLE_UNIT_METERS = COUNTED_METERS.filter(
-  ({ meter, isFractional }) => isFractional !== true && !isTokenMeter(meter) && meter !== 'web_search',
+/** Meters of other units by their count. The price of searches also applies if their number is unknown. */
+const UNIT_METERS = new Map<string, (typeof COUNTED_METERS)[number]>(
+  COUNTED_METERS.filter(({ meter }) => !isTokenMeter(meter) && meter !== 'web_search').map((unit) => [
+    unit.field,
+    unit,
+  ]),
 )
-const FRACTIONAL_METERS = COUNTED_METERS.filter(({ isFractional }) => isFractional === true)
 
 /** Meters whose prices may have a `minimum`. */
-export const METERS_WITH_MINIMUM: readonly Meter[] = UNIT_METERS.map(({ meter }) => meter)
+export const METERS_WITH_MINIMUM: readonly Meter[] = COUNTED_METERS.filter(
+  ({ isSoldByUnit }) => isSoldByUnit === true,
+).map(({ meter }) => meter)
 
 function isTokenMeter(meter: Meter): boolean {
   return meter.endsWith('_token')
@@ -160,7 +161,7 @@ function rateOfMode(model: string, prices: readonly MeterPrice[], tiers: readonl
   }
   const pricesTokens = prices.some(({ meter }) => isTokenMeter(meter))
   const minimums = prices.flatMap(({ meter, minimum }): (readonly [UsageField, number])[] => {
-    const counted = UNIT_METERS.find((unit) => unit.meter === meter)
+    const counted = COUNTED_METERS.find((unit) => unit.meter === meter)
     return minimum === undefined || counted === undefined ? [] : [[counted.field, minimum]]
   })
   const rate = { model, prices, numerators, denominator, pricesTokens, tiers }
@@ -245,22 +246,31 @@ function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
 
   let isSoldByUnit = price.request !== undefined
   let hasUnpricedUnits = false
-  for (const { field, meter } of UNIT_METERS) {
-    if (!((usage[field] ?? 0) > 0)) continue
-    if (price[meter] === undefined) hasUnpricedUnits = true
-    else isSoldByUnit = true
+  let sum = plusCost(0, price.request, 1)
+  let fractions = NO_FRACTIONS
+  // Only the given counts are looked up, because most calls have tokens only.
+  for (const field in usage) {
+    const unit = UNIT_METERS.get(field)
+    const count = unit === undefined ? 0 : (usage[unit.field] ?? 0)
+    if (unit === undefined || count === 0) continue
+    const amount = price[unit.meter]
+    // No other price covers hook units.
+    if (unit.meter === 'hook_unit' && amount === undefined) return undefined
+    if (unit.isSoldByUnit === true && count > 0) {
+      if (amount === undefined) hasUnpricedUnits = true
+      else isSoldByUnit = true
+    }
+    if (unit.isFractional !== true) sum = plusCost(sum, amount, count)
+    else if (amount !== undefined && count > 0) fractions = [...fractions, [amount, count]]
   }
   if (!rate.pricesTokens) {
     if ((input > 0 || output > 0) && !isSoldByUnit) return undefined
   } else if ((input > 0 && price.input_token === undefined) || (output > 0 && price.output_token === undefined)) {
     return undefined
   }
-  // No other price covers hook units.
-  if ((usage.hookUnits ?? 0) > 0 && price.hook_unit === undefined) return undefined
   const isSoldOtherwise = price.request !== undefined || (rate.pricesTokens && totalInput + totalOutput > 0)
   if (hasUnpricedUnits && !isSoldOtherwise) return undefined
 
-  let sum = plusCost(0, price.request, 1)
   sum = plusCost(sum, price.input_token, input)
   sum = plusCost(sum, price.cached_input_token, cached)
   sum = plusCost(sum, price.cache_write_token, written)
@@ -271,18 +281,16 @@ function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
   sum = plusCost(sum, price.output_image_token, outputImage)
   sum = plusCost(sum, price.reasoning_token, reasoning)
   sum = plusCost(sum, price.web_search, usage.webSearches ?? 1)
-  for (const { field, meter } of WHOLE_UNIT_METERS) sum = plusCost(sum, price[meter], usage[field] ?? 0)
-  let { denominator } = rate
-  for (const { field, meter } of FRACTIONAL_METERS) {
-    const [amount, count] = [price[meter], usage[field] ?? 0]
-    if (amount === undefined || !(count > 0)) continue
+  let scale = 1n
+  for (const [amount, count] of fractions) {
     const exact = exactDecimal(count)
-    const scale = denominator / rate.denominator
     sum = BigInt(sum) * exact.denominator + amount * exact.numerator * scale
-    denominator *= exact.denominator
+    scale *= exact.denominator
   }
-  return divideRoundingUp(sum, denominator)
+  return divideRoundingUp(sum, scale === 1n ? rate.denominator : rate.denominator * scale)
 }
+
+const NO_FRACTIONS: readonly (readonly [price: bigint, count: number])[] = []
 
 /**
  * Returns the maximum cost of a call whose usage stays within an estimate, in nano-dollars. Assumptions: a part of the input may

@@ -42,7 +42,7 @@ export interface SqliteBooksParts {
   readonly timeOf: (callerMs: number) => number
 }
 
-/** Hold as its end needs it. Those of a claim are read if there is one. */
+/** Hold as its end needs it. The columns of a claim are read if it has one. */
 interface SqliteHold extends MoneyHold {
   readonly expiresAtMs: number
   readonly hasClaim: boolean
@@ -93,7 +93,7 @@ export class SqliteBooks implements MoneyBooks<SqliteHold>, WriteBuffer {
   /**
    * Holds that this process has placed and not ended, so that their ends need not read them: the row of a hold does not change
    * before its end. If another process has ended one, or its transaction was undone, the write of its end changes no row; see
-   * {@link EndedElsewhere}.
+   * {@link HoldEndedByOtherProcess}.
    */
   readonly #placed = new TransientMap<string, SqliteHold>()
   /** Accounts of the group; null if there is no such account. */
@@ -214,15 +214,20 @@ export class SqliteBooks implements MoneyBooks<SqliteHold>, WriteBuffer {
   place(hold: MoneyHold, { expiresAtMs, claim, task }: Reservation, nowMs: number): boolean {
     const { id, accountId, keyId, amount, isMetered, period, createdAtMs } = hold
     const endMs = wholeMilliseconds(this.#parts.timeOf(nowMs) + (expiresAtMs - nowMs))
-    const values = [accountId, keyId, amount, isMetered ? 1 : 0, period, createdAtMs, endMs]
-    if (Number(this.#statements.insertHold.run(id, id, ...values).changes) === 0) return false
+    const metered = isMetered ? 1 : 0
+    const { insertHold } = this.#statements
+    const { changes } = insertHold.run(id, id, accountId, keyId, amount, metered, period, createdAtMs, endMs)
+    if (Number(changes) === 0) return false
     if (claim !== undefined) {
       this.#parts.claims.claim({ ...claim, claimedBy: id }, nowMs)
       this.#statements.linkClaim.run(claim.accountId, claim.key, claim.fingerprint, id)
     }
     // The hold of a task ends much later, and possibly in another process.
-    if (task === undefined) this.#cache({ ...hold, hasClaim: claim !== undefined, expiresAtMs: endMs })
-    else this.#parts.insertTask(task)
+    if (task !== undefined) this.#parts.insertTask(task)
+    else {
+      const hasClaim = claim !== undefined
+      this.#cache({ id, accountId, keyId, amount, isMetered, period, createdAtMs, expiresAtMs: endMs, hasClaim })
+    }
     return true
   }
 
@@ -367,7 +372,7 @@ export class SqliteBooks implements MoneyBooks<SqliteHold>, WriteBuffer {
       const ids = this.#ended[end]
       if (ids.size === 0) continue
       const changed = this.#statements.endHolds([...ids], [this.#endedAtMs, end])
-      if (changed !== ids.size) throw new EndedElsewhere()
+      if (changed !== ids.size) throw new HoldEndedByOtherProcess()
       this.#ended[end] = new Set()
     }
   }
@@ -587,6 +592,6 @@ function noneEnded(): Record<HoldEnd, Set<string>> {
 }
 
 /** Thrown if a cached hold has ended, so that the decisions of the group are undone and repeated with the data of the database. */
-class EndedElsewhere extends Error {
-  override readonly name = 'EndedElsewhere'
+class HoldEndedByOtherProcess extends Error {
+  override readonly name = 'HoldEndedByOtherProcess'
 }

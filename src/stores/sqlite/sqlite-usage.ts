@@ -10,6 +10,7 @@ import type { SqlRow } from '../sql-rows.ts'
 import {
   addToSums,
   RECORD_COLUMNS,
+  ROLL_UP_TABLES,
   ROLL_UPS,
   type RollUp,
   recordOf,
@@ -112,8 +113,8 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
   )
   const selectLast = prepareExact(database, 'SELECT max(number) AS number FROM signalbox_usage')
   const selectTime = database.prepare('SELECT ended_at_ms FROM signalbox_usage WHERE number = ?')
-  const addAll = TABLES.map((table) => database.prepare(addTo(table, 'number > ? AND number <= ?')))
-  const remake = TABLES.map((table) => ({
+  const addAll = ROLL_UP_TABLES.map((table) => database.prepare(addTo(table, 'number > ? AND number <= ?')))
+  const remake = ROLL_UP_TABLES.map((table) => ({
     clear: database.prepare(
       `DELETE FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} >= ? AND ${ROLL_UPS[table].keys[0]} < ?`,
     ),
@@ -124,7 +125,7 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
     `DELETE FROM signalbox_usage WHERE number IN (
        SELECT number FROM signalbox_usage WHERE ended_at_ms < ? AND number <= ? ORDER BY ended_at_ms LIMIT ?)`,
   )
-  const forgetSums = TABLES.map((table) => {
+  const forgetSums = ROLL_UP_TABLES.map((table) => {
     const keys = ROLL_UPS[table].keys.join(', ')
     return database.prepare(
       `DELETE FROM signalbox_usage_${table} WHERE (${keys}) IN (
@@ -201,15 +202,12 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
         if (untilMs === undefined) continue
         const { changes } = forgetSums[index]!.run(Math.floor(untilMs / length), limit)
         // Sums of whole days are deleted with their hours, which are more rows.
-        if (TABLES[index] !== 'model_days') count += Number(changes)
+        if (ROLL_UP_TABLES[index] !== 'model_days') count += Number(changes)
       }
       return count
     },
   }
 }
-
-/** All tables of sums, in the order in which `forget` processes them. */
-const TABLES = ['hours', 'model_days', 'days'] as const
 
 function addTo(table: RollUp, condition: string): string {
   return addToSums(table, 'signalbox_usage', `signalbox_usage_${table}`, condition)

@@ -1,4 +1,4 @@
-import { addToSums, RECORD_COLUMNS, ROLL_UPS, type RollUp } from '../../usage-columns.ts'
+import { addToSums, RECORD_COLUMNS, ROLL_UP_TABLES, ROLL_UPS } from '../../usage-columns.ts'
 
 /** Columns of every table of sums in version 1. */
 const SUMS = `
@@ -405,9 +405,15 @@ const CHOSEN = RECORD_COLUMNS.map((column) => {
   return `r.${column}`
 }).join(', ')
 
-function addTo(table: RollUp, condition: string): string {
-  return `${addToSums(table, 'usage_records', `usage_${table}`, condition)};`
+/** Returns statements that add records to all sums. `condition` chooses the records. */
+function addToAll(condition: string): string {
+  return ROLL_UP_TABLES.map((table) => `${addToSums(table, 'usage_records', `usage_${table}`, condition)};`).join('\n')
 }
+
+const DELETE_SUMS = ROLL_UP_TABLES.map((table) => {
+  const { keys, length } = ROLL_UPS[table]
+  return `DELETE FROM usage_${table} WHERE ${keys[0]} >= p_from / ${length} AND ${keys[0]} < p_until / ${length};`
+}).join('\n')
 
 /** Functions of records and sums. */
 export const USAGE_FUNCTIONS: readonly string[] = [
@@ -438,9 +444,7 @@ export const USAGE_FUNCTIONS: readonly string[] = [
     v_end := coalesce(v_end, v_settled);
     SELECT count(*) INTO added FROM usage_records u WHERE u.tx >= v_mark AND u.tx < v_end;
     IF added > 0 THEN
-      ${addTo('hours', 'tx >= v_mark AND tx < v_end')}
-      ${addTo('model_days', 'tx >= v_mark AND tx < v_end')}
-      ${addTo('days', 'tx >= v_mark AND tx < v_end')}
+      ${addToAll('tx >= v_mark AND tx < v_end')}
     END IF;
     -- What is not counted yet began after the mark; its first row tells up to when the sums are complete.
     as_of := greatest(as_of, coalesce(
@@ -455,12 +459,7 @@ export const USAGE_FUNCTIONS: readonly string[] = [
     v_mark bigint;
   BEGIN
     SELECT m.mark INTO v_mark FROM usage_mark m FOR UPDATE;
-    DELETE FROM usage_hours WHERE hour >= p_from / ${ROLL_UPS.hours.length} AND hour < p_until / ${ROLL_UPS.hours.length};
-    DELETE FROM usage_model_days
-      WHERE day >= p_from / ${ROLL_UPS.model_days.length} AND day < p_until / ${ROLL_UPS.model_days.length};
-    DELETE FROM usage_days WHERE day >= p_from / ${ROLL_UPS.days.length} AND day < p_until / ${ROLL_UPS.days.length};
-    ${addTo('hours', 'ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
-    ${addTo('model_days', 'ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
-    ${addTo('days', 'ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
+    ${DELETE_SUMS}
+    ${addToAll('ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
   END $$`,
 ]
