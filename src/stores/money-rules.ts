@@ -111,10 +111,9 @@ export interface MoneyBooks<Hold extends MoneyHold> {
   account(accountId: string): MoneyAccount | undefined
   /** Returns a key, with or without spending. `today`: day of a reservation. */
   key(keyId: string, today?: number): MoneyOwner
-  /** Notes that the money or the spending of an account was changed. */
-  noteAccount(account: MoneyAccount): void
-  /** Notes that the spending of a key was changed. */
-  noteKey(key: MoneyOwner): void
+  /** Notes that the money of an account, and the spending of account and key, were changed. */
+  noteChange(account: MoneyAccount, key: MoneyOwner): void
+  /** Writes a line after the change of its account. */
   append(account: MoneyAccount, line: NewLine): void
   addRecord(draft: UsageDraft, ended: ChargedEnd): void
 
@@ -236,7 +235,7 @@ export class MoneyRules<Hold extends MoneyHold> {
     const key = this.#books.key(keyId)
     account.spending.charge(period, -amount)
     key.spending.charge(period, -amount)
-    this.#books.noteKey(key)
+    this.#books.noteChange(account, key)
     const line = { kind: 'refund', amount, holdId, operationId: refundId, chargeId: number, description } as const
     this.#append(account, line, timeMs)
     this.#settleDebt(account, timeMs)
@@ -254,11 +253,13 @@ export class MoneyRules<Hold extends MoneyHold> {
     assertAmount(asked.amount)
     const { accountId, keyId, larger } = asked
     const timeMs = this.#books.timeOf(nowMs)
+    const today = spendingPeriod(timeMs)
     const account = this.#books.account(accountId)
-    if (account !== undefined) this.#expireDue(account, timeMs)
-    const outcome = this.#judge(asked, account, nowMs, timeMs)
-    if (account === undefined || outcome.status !== 'held') return this.#refuse(asked, outcome)
-    const key = this.#books.key(keyId)
+    if (account === undefined) return this.#refuse(asked, UNKNOWN_ACCOUNT)
+    const key = this.#books.key(keyId, today)
+    this.#expireDue(account, timeMs)
+    const outcome = this.#judge(asked, account, key, nowMs, today)
+    if (outcome.status !== 'held') return this.#refuse(asked, outcome)
     const amount = outcome === HELD_LARGER && larger !== undefined ? larger.amount : asked.amount
     const isMetered = isMeteredFor(account, asked.billing)
     const { period } = account.spending
@@ -283,7 +284,7 @@ export class MoneyRules<Hold extends MoneyHold> {
     if (account.frozen !== undefined) return 'account_frozen'
     const refusal = moneyRefusal(account, amount, hold.isMetered)
     if (refusal !== undefined) return refusal
-    if (exceededCapOf(account, key, undefined, amount, timeMs) !== undefined) return 'spending_limit'
+    if (exceededCapOf(account, key, undefined, amount, spendingPeriod(timeMs)) !== undefined) return 'spending_limit'
     this.#books.enlarge(hold, amount)
     this.#moveHeld(account, key, hold, amount)
     return 'held'
@@ -296,13 +297,15 @@ export class MoneyRules<Hold extends MoneyHold> {
     const timeMs = books.timeOf(nowMs)
     const open = books.openHold(holdId, timeMs)
     const hold = open ?? books.expiredHold(holdId)
-    if (hold === undefined) return books.endedBefore(holdId, thresholds)
+    const account = hold && books.account(hold.accountId)
+    if (hold === undefined || account === undefined) return books.endedBefore(holdId, thresholds)
     const { isMetered, period, keyId } = hold
-    const account = this.#knownAccount(hold.accountId)
     const key = books.key(keyId)
     this.#expireDue(account, timeMs)
-    if (open === undefined) books.endExpired(hold)
-    else {
+    if (open === undefined) {
+      books.endExpired(hold)
+      books.noteChange(account, key)
+    } else {
       books.end(open, 'settled', timeMs, answer)
       this.#moveHeld(account, key, open, -open.amount)
     }
@@ -314,7 +317,6 @@ export class MoneyRules<Hold extends MoneyHold> {
     this.#spend(account, paid, isMetered ? timeMs : hold.createdAtMs)
     account.spending.charge(period, amount)
     key.spending.charge(period, amount)
-    books.noteKey(key)
     const charge = { kind: 'charge', amount: -paid, due: amount, holdId, description, details, keyId, period } as const
     this.#append(account, charge, timeMs)
     if (record !== undefined)
@@ -353,26 +355,16 @@ export class MoneyRules<Hold extends MoneyHold> {
   }
 
   /** Returns the outcome of a reservation with a new id. A held one has advanced the spending to its day. */
-  #judge(asked: Reservation, account: MoneyAccount | undefined, nowMs: number, timeMs: number): ReserveResult {
+  #judge(asked: Reservation, account: MoneyAccount, key: MoneyOwner, nowMs: number, today: number): ReserveResult {
     const { claim, larger, requiredFree = asked.amount } = asked
-    if (account === undefined) return UNKNOWN_ACCOUNT
     if (account.frozen !== undefined) return ACCOUNT_FROZEN
     if (claim !== undefined) {
       const found = this.#books.peekClaim(claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    if (larger !== undefined && this.#refusal(asked, account, larger.requiredFree, timeMs) === undefined)
+    if (larger !== undefined && refusalOf(asked, account, key, larger.requiredFree, today) === undefined)
       return HELD_LARGER
-    return this.#refusal(asked, account, requiredFree, timeMs) ?? HELD
-  }
-
-  /** Returns why an account does not have enough free money, or `undefined` if it has. */
-  #refusal(asked: Reservation, account: MoneyAccount, required: bigint, timeMs: number): ReserveResult | undefined {
-    const status = moneyRefusal(account, required, isMeteredFor(account, asked.billing))
-    if (status !== undefined) return { status }
-    const key = this.#books.key(asked.keyId, spendingPeriod(timeMs))
-    const counter = exceededCapOf(account, key, asked.caps, required, timeMs)
-    return counter === undefined ? undefined : { status: 'spending_limit', counter }
+    return refusalOf(asked, account, key, requiredFree, today) ?? HELD
   }
 
   #refuse(asked: Reservation, outcome: ReserveResult): ReserveResult {
@@ -401,14 +393,12 @@ export class MoneyRules<Hold extends MoneyHold> {
     }
     account.spending.hold(period, amount)
     key.spending.hold(period, amount)
-    this.#books.noteAccount(account)
-    this.#books.noteKey(key)
+    this.#books.noteChange(account, key)
   }
 
   /** Called after each change of an account's money. The times of its lines never decrease. */
   #append(account: MoneyAccount, line: NewLine, timeMs: number): void {
     account.journalAtMs = Math.max(timeMs, account.journalAtMs)
-    this.#books.noteAccount(account)
     this.#books.append(account, line)
   }
 
@@ -422,8 +412,8 @@ export class MoneyRules<Hold extends MoneyHold> {
 
   /** Pays an account's debt from its balance, as far as possible. */
   #repay(account: MoneyAccount, timeMs: number): void {
+    if (account.owed === 0n || account.balance === 0n) return
     const paid = lesserOf(account.owed, account.balance)
-    if (paid === 0n) return
     account.balance -= paid
     account.owed -= paid
     this.#spend(account, paid, timeMs)
@@ -473,15 +463,29 @@ function moneyRefusal(
   return balance < amount ? 'insufficient_balance' : undefined
 }
 
+/** Returns why there is not enough free money for a reservation, or `undefined` if there is. */
+function refusalOf(
+  asked: Reservation,
+  account: MoneyAccount,
+  key: MoneyOwner,
+  required: bigint,
+  today: number,
+): ReserveResult | undefined {
+  const status = moneyRefusal(account, required, isMeteredFor(account, asked.billing))
+  if (status !== undefined) return { status }
+  const counter = exceededCapOf(account, key, asked.caps, required, today)
+  return counter === undefined ? undefined : { status: 'spending_limit', counter }
+}
+
 /** Advances the spending to today, or to a later day that is counted already, and returns the cap that an amount would exceed. */
 function exceededCapOf(
   account: MoneyAccount,
   key: MoneyOwner,
   caps: Reservation['caps'],
   amount: bigint,
-  timeMs: number,
+  today: number,
 ): string | undefined {
-  const period = Math.max(spendingPeriod(timeMs), account.spending.period, key.spending.period)
+  const period = Math.max(today, account.spending.period, key.spending.period)
   account.spending.reach(period)
   key.spending.reach(period)
   // Few accounts and keys have a cap.

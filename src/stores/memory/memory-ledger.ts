@@ -2,7 +2,15 @@ import { TransientMap } from '../../core/maps.ts'
 import type { ChargedEnd, UsageDraft } from '../../usage/usage-record.ts'
 import { type CreditTake, creditsWithout, type ExpiringCredit } from '../expiring-credits.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
-import { entryId, type OpenHold } from '../journal.ts'
+import {
+  entryId,
+  entryNumber,
+  type JournalQuery,
+  type JournalSums,
+  type LedgerEntry,
+  type OpenHold,
+  sumsOf,
+} from '../journal.ts'
 import {
   type Account,
   assertAmount,
@@ -24,10 +32,9 @@ import {
 } from '../money-rules.ts'
 import type { SpendingCap } from '../principal.ts'
 import type { Resolution } from '../resolution.ts'
-import { Spending } from '../spending.ts'
+import { isForgotten, NOTHING_SPENT, Spending, type SpendingCounts } from '../spending.ts'
+import { MapCursor } from './account-shares.ts'
 import { MemoryClaims } from './memory-cache.ts'
-import { type JournalLine, MemoryJournal } from './memory-journal.ts'
-import { KeySpending, type MemoryKey } from './memory-key-spending.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 
 /** Limits of a memory ledger. */
@@ -216,8 +223,7 @@ class MemoryBooks implements MoneyBooks<MemoryHold> {
   }
 
   // Accounts and keys are changed in place.
-  noteAccount(): void {}
-  noteKey(): void {}
+  noteChange(): void {}
 
   append(account: MemoryAccount, line: NewLine): void {
     const { kind, amount, owed = 0n, holdId, operationId, chargeId } = line
@@ -400,5 +406,170 @@ class NewestEntries<Value> {
   delete(key: string): void {
     this.#newer.delete(key)
     this.#older.delete(key)
+  }
+}
+
+/** Stored line, without the fields that all lines of the account share. */
+interface JournalLine extends Omit<LedgerEntry, 'id' | 'accountId'> {
+  /** Number of the line in the ledger, from 1. */
+  readonly number: number
+  /** Key and day of a charge, in which it counts. */
+  readonly keyId: string | undefined
+  readonly period: number | undefined
+}
+
+/**
+ * Journal of one account. Only the newest lines are kept, so that a process may run indefinitely: older ones are combined into
+ * one line, which preserves the sum of all lines.
+ */
+class MemoryJournal {
+  readonly #accountId: string
+  readonly #maxLines: number
+  #lines: JournalLine[] = []
+  #carriedForward: LedgerEntry | undefined
+
+  constructor(accountId: string, maxLines: number) {
+    this.#accountId = accountId
+    this.#maxLines = maxLines
+  }
+
+  append(line: JournalLine): void {
+    this.#lines.push(line)
+    // Trimmed in large steps, so that the cost of a line does not depend on the number of lines.
+    if (this.#lines.length >= this.#maxLines * 2) this.#carryForward(this.#lines.length - this.#maxLines)
+  }
+
+  /** Returns the newest lines, newest first. */
+  newest(limit: number): readonly LedgerEntry[] {
+    const count = Math.max(0, Math.min(limit, this.#lines.length))
+    const newest = this.#lines
+      .slice(this.#lines.length - count)
+      .reverse()
+      .map((line) => this.#entry(line))
+    return this.#carriedForward !== undefined && limit > count ? [...newest, this.#carriedForward] : newest
+  }
+
+  find(number: bigint): JournalLine | undefined {
+    return this.#lines.find((line) => BigInt(line.number) === number)
+  }
+
+  /** Returns lines; see {@link Journal.lines}. */
+  query({ fromMs, untilMs, order, after, limit }: Omit<JournalQuery, 'accountId'>): readonly LedgerEntry[] {
+    const oldestFirst = this.#all().filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs < untilMs)
+    const ordered = order === 'oldest' ? oldestFirst : oldestFirst.reverse()
+    const isBehind = ({ id }: LedgerEntry): boolean => {
+      if (after === undefined) return true
+      const number = entryNumber(id) ?? 0n
+      return order === 'oldest' ? number > after.number : number < after.number
+    }
+    return ordered.filter(isBehind).slice(0, Math.max(0, limit))
+  }
+
+  /** Returns sums; see {@link Journal.sums}. */
+  sums({ fromMs, untilMs }: Pick<JournalQuery, 'fromMs' | 'untilMs'>): JournalSums {
+    const entries = this.#all()
+    const before = entries.filter(({ createdAtMs }) => createdAtMs < fromMs)
+    return {
+      openingBalance: before.reduce((sum, entry) => sum + entry.amount, 0n),
+      openingOwed: before.reduce((sum, entry) => sum + entry.owed, 0n),
+      sums: sumsOf(entries.filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs < untilMs)),
+    }
+  }
+
+  /** Returns all lines, oldest first. */
+  #all(): LedgerEntry[] {
+    const entries = this.#lines.map((line) => this.#entry(line))
+    return this.#carriedForward === undefined ? entries : [this.#carriedForward, ...entries]
+  }
+
+  #entry({ number, keyId: _, period: __, ...line }: JournalLine): LedgerEntry {
+    return { id: entryId(number), accountId: this.#accountId, ...line }
+  }
+
+  #carryForward(count: number): void {
+    const folded = this.#lines.slice(0, count)
+    const last = folded.at(-1)
+    if (last === undefined) return
+    const amount = folded.reduce((sum, line) => sum + line.amount, this.#carriedForward?.amount ?? 0n)
+    const owed = folded.reduce((sum, line) => sum + line.owed, this.#carriedForward?.owed ?? 0n)
+    this.#lines = this.#lines.slice(count)
+    this.#carriedForward = {
+      id: `carried_forward_entry_${last.number}`,
+      accountId: this.#accountId,
+      kind: amount < 0n ? 'charge' : 'credit',
+      amount,
+      owed,
+      holdId: undefined,
+      description: 'carried forward',
+      createdAtMs: last.createdAtMs,
+      balanceAfter: last.balanceAfter,
+    }
+  }
+}
+
+/** Returns the cap of a key by its id. */
+type KeyCap = (keyId: string) => SpendingCap | undefined
+
+/** Key with its spending. */
+class MemoryKey {
+  readonly id: string
+  readonly spending = new Spending()
+  readonly #capOf: KeyCap
+
+  constructor(id: string, capOf: KeyCap) {
+    this.id = id
+    this.#capOf = capOf
+  }
+
+  get spendingCap(): SpendingCap | undefined {
+    return this.#capOf(this.id)
+  }
+}
+
+const SWEPT_PER_LOOK = 2
+
+/** Spending of keys in this process. Keys without spending in this month or the last are dropped. */
+export class KeySpending {
+  readonly #capOf: KeyCap
+  readonly #byKey = new Map<string, MemoryKey>()
+  readonly #cursor = new MapCursor(this.#byKey)
+  #sweptPeriod = 0
+  /** Number of keys to check until all were seen in the period; nothing more falls due in it. */
+  #leftToSweep = 0
+
+  constructor(capOf: KeyCap = () => undefined) {
+    this.#capOf = capOf
+  }
+
+  /** Returns the latest counts of a key. */
+  counts(keyId: string): SpendingCounts {
+    return this.#byKey.get(keyId)?.spending.counts() ?? NOTHING_SPENT
+  }
+
+  /** Returns a key. The changes of a dropped one count nowhere. */
+  find(keyId: string): MemoryKey {
+    return this.#byKey.get(keyId) ?? new MemoryKey(keyId, this.#capOf)
+  }
+
+  /** Returns a key with its spending as of a day. */
+  of(keyId: string, period: number): MemoryKey {
+    if (period !== this.#sweptPeriod) {
+      this.#sweptPeriod = period
+      this.#leftToSweep = this.#byKey.size
+    }
+    for (let step = 0; step < SWEPT_PER_LOOK && this.#leftToSweep > 0; step++) {
+      this.#leftToSweep -= 1
+      const next = this.#cursor.next()
+      if (next !== undefined && isForgotten(next[1].spending, period)) this.#byKey.delete(next[0])
+    }
+    let key = this.#byKey.get(keyId)
+    if (key === undefined) {
+      key = new MemoryKey(keyId, this.#capOf)
+      this.#byKey.set(keyId, key)
+      // The new key may precede the remaining ones.
+      if (this.#leftToSweep > 0) this.#leftToSweep += 1
+    }
+    key.spending.reach(period)
+    return key
   }
 }

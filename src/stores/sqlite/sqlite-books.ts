@@ -137,17 +137,15 @@ export class SqliteBooks implements MoneyBooks<SqliteHold>, WriteBuffer {
     return key
   }
 
-  noteAccount(account: MoneyAccount): void {
+  noteChange(account: MoneyAccount, key: MoneyOwner): void {
     this.#changedAccounts.add(account)
-  }
-
-  noteKey(key: MoneyOwner): void {
     this.#changedKeys.add(key)
   }
 
   append(account: MoneyAccount, line: NewLine): void {
     const { kind, operationId = null } = line
     const isCredit = kind === 'credit'
+    this.#changedAccounts.add(account)
     this.#entries.push(
       account.id,
       kind,

@@ -1,6 +1,15 @@
 import type { KeyStore } from '../api-keys.ts'
+import {
+  AUDIT_DELETE_BATCH,
+  AUDIT_RETENTION_MS,
+  type AuditEntry,
+  type AuditQuery,
+  auditDetails,
+  auditEntryOf,
+} from '../audit-store.ts'
 import type { Journal } from '../journal.ts'
 import type { Account, Ledger } from '../ledger.ts'
+import type { SettingStore, Settings } from '../retention.ts'
 import { NOTHING_SPENT } from '../spending.ts'
 import {
   ACCOUNT_COLUMNS,
@@ -16,10 +25,19 @@ import {
   limitsValue,
   openHoldOf,
   type SqlRow,
+  type StoredKind,
+  type StoredUsage,
   spendingCountsOf,
 } from '../sql-rows.ts'
 import { COUNTS } from './sqlite-books.ts'
-import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
+import {
+  listOf,
+  prepareExact,
+  type SqliteDatabase,
+  type SqlValue,
+  type Synchronous,
+  wholeMilliseconds,
+} from './sqlite-database.ts'
 
 /** Journal, open holds and spending, inside the caller's transaction. */
 export type SqliteJournal = Synchronous<Pick<Journal, 'lines' | 'openHolds' | 'spending' | 'sums'>>
@@ -209,5 +227,89 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
       const timeMs = wholeMilliseconds(expiresAtMs)
       return Number(expire.run(timeMs, timeMs, keyId).changes) > 0
     },
+  }
+}
+
+/** Synchronous audit of an open database. */
+export interface SqliteAudit {
+  add(entry: AuditEntry): void
+  list(query: AuditQuery): readonly AuditEntry[]
+}
+
+/** Prepares the statements of the audit. */
+export function sqliteAudit(database: SqliteDatabase): SqliteAudit {
+  const insert = database.prepare(
+    'INSERT INTO signalbox_audit (id, created_at_ms, subject, details) VALUES (?, ?, ?, ?)',
+  )
+  const deleteOld = database.prepare(
+    `DELETE FROM signalbox_audit WHERE id IN (
+       SELECT id FROM signalbox_audit WHERE created_at_ms <= ? ORDER BY created_at_ms LIMIT ${AUDIT_DELETE_BATCH})`,
+  )
+  return {
+    add(entry) {
+      insert.run(entry.id, wholeMilliseconds(entry.createdAtMs), entry.subject ?? null, auditDetails(entry))
+      deleteOld.run(wholeMilliseconds(entry.createdAtMs - AUDIT_RETENTION_MS))
+    },
+    // Prepared at each call, because only operators list entries.
+    list({ subject, fromMs, untilMs, after, limit }) {
+      const conditions: string[] = ['true']
+      const values: SqlValue[] = []
+      const add = (condition: string, ...given: SqlValue[]): void => {
+        conditions.push(condition)
+        values.push(...given)
+      }
+      if (subject !== undefined) add('subject = ?', subject)
+      if (fromMs !== undefined) add('created_at_ms >= ?', wholeMilliseconds(fromMs))
+      if (untilMs !== undefined) add('created_at_ms < ?', wholeMilliseconds(untilMs))
+      if (after !== undefined) add('(created_at_ms, id) < (?, ?)', wholeMilliseconds(after.createdAtMs), after.id)
+      const select = database.prepare(
+        `SELECT * FROM signalbox_audit WHERE ${conditions.join(' AND ')} ORDER BY created_at_ms DESC, id DESC LIMIT ?`,
+      )
+      return (select.all(...values, Math.max(0, limit)) as SqlRow[]).map(auditEntryOf)
+    },
+  }
+}
+
+/** Settings of an open database, by synchronous calls. */
+export type SqliteSettings = Synchronous<SettingStore>
+
+/** Prepares the statements of the settings. */
+export function sqliteSettings(database: SqliteDatabase): SqliteSettings {
+  const select = database.prepare('SELECT name, value FROM signalbox_settings')
+  const upsert = database.prepare(
+    'INSERT INTO signalbox_settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+  )
+  return {
+    read: () =>
+      Object.fromEntries((select.all() as { name: string; value: number }[]).map(({ name, value }) => [name, value])),
+    write(settings: Settings) {
+      for (const [name, value] of Object.entries(settings)) upsert.run(name, value)
+    },
+  }
+}
+
+/** Tables of the kinds, the condition for rows that have not expired, and the size of a row if it is not `byte_length`. */
+const TABLES: Readonly<Record<StoredKind, readonly [table: string, isLive: string, byteLength?: string]>> = {
+  idempotencyKeys: ['signalbox_idempotency INDEXED BY signalbox_idempotency_stored', 'expires_at_ms > ?'],
+  responses: ['signalbox_responses INDEXED BY signalbox_responses_stored', 'expires_at_ms > ?'],
+  conversations: ['signalbox_conversations INDEXED BY signalbox_conversations_stored', 'expires_at_ms > ?'],
+  files: ['signalbox_files', 'expires_at_ms > ?'],
+  tasks: ['signalbox_tasks INDEXED BY signalbox_tasks_stored', '? IS NOT NULL'],
+  webhookSecrets: ['signalbox_webhook_secrets', 'ifnull(expires_at_ms > ?, 1)', 'length(secret)'],
+}
+
+/** Returns how much an account has stored. */
+export type SqliteStored = (accountId: string, kind: StoredKind, nowMs: number) => StoredUsage
+
+/** Prepares the statements of {@link SqliteStored}. */
+export function sqliteStored(database: SqliteDatabase): SqliteStored {
+  const count = ([table, isLive, byteLength = 'byte_length']: (typeof TABLES)[StoredKind]) =>
+    database.prepare(
+      `SELECT count(*) AS count, ifnull(sum(${byteLength}), 0) AS byteLength FROM ${table} WHERE account_id = ? AND ${isLive}`,
+    )
+  const counts = Object.fromEntries(Object.entries(TABLES).map(([kind, table]) => [kind, count(table)]))
+  return (accountId, kind, nowMs) => {
+    const row = counts[kind]!.get(accountId, nowMs) as Record<keyof StoredUsage, number | bigint>
+    return { count: Number(row.count), byteLength: Number(row.byteLength) }
   }
 }

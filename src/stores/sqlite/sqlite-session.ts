@@ -9,15 +9,20 @@ import type { ConversationStore, ResponseStore } from '../response-store.ts'
 import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
-import { type SqliteAudit, sqliteAudit } from './sqlite-audit.ts'
 import { SqliteBooks, type SqliteMoney } from './sqlite-books.ts'
 import {
   type SqliteAccounts,
+  type SqliteAudit,
   type SqliteJournal,
   type SqliteKeys,
+  type SqliteSettings,
+  type SqliteStored,
   sqliteAccounts,
+  sqliteAudit,
   sqliteJournal,
   sqliteKeys,
+  sqliteSettings,
+  sqliteStored,
 } from './sqlite-by-hand.ts'
 import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import {
@@ -42,7 +47,6 @@ import {
   sqliteConversations,
   sqliteResponses,
 } from './sqlite-responses.ts'
-import { type SqliteSettings, type SqliteStored, sqliteSettings, sqliteStored } from './sqlite-settings.ts'
 import { type SqliteTasks, type SqliteWebhooks, sqliteTaskInsert, sqliteTasks, sqliteWebhooks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 

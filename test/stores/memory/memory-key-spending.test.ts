@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { KeySpending } from '../../../src/stores/memory/memory-key-spending.ts'
+import { KeySpending } from '../../../src/stores/memory/memory-ledger.ts'
 import { monthOf, Spending } from '../../../src/stores/spending.ts'
 
 const SEPTEMBER = 20260915
