@@ -1,5 +1,12 @@
 import type { StoredAnswer } from './idempotency-store.ts'
-import { type ChargeDetails, ENTRY_KINDS, type JournalSums, type LedgerEntry, type OpenHold } from './journal.ts'
+import {
+  type ChargeDetails,
+  ENTRY_KINDS,
+  entryId,
+  type JournalSums,
+  type LedgerEntry,
+  type OpenHold,
+} from './journal.ts'
 import type { Account, AccountChange, NewAccount } from './ledger.ts'
 import type { SpendingCap } from './principal.ts'
 import type { SpendingCounts } from './spending.ts'
@@ -77,15 +84,11 @@ export function entryOf(row: SqlRow): LedgerEntry {
     description: row['description'] as string,
     createdAtMs: Number(row['created_at_ms']),
     due: optionalAmountOf(row['due']),
-    balanceAfter: optionalAmountOf(row['balance_after']),
+    balanceAfter: BigInt(row['balance_after'] as string),
     details: details === null ? undefined : (JSON.parse(details) as ChargeDetails),
     operationId: ((row['operation_id'] ?? row['credit_id']) as string | null) ?? undefined,
     chargeId: row['charge_id'] === null ? undefined : entryId(row['charge_id']),
   }
-}
-
-function entryId(number: unknown): string {
-  return `entry_${String(number)}`
 }
 
 /** Returns sums of lines by kind, from rows of kind, number of lines, amount and owed. The kind `opening` is the state before them. */

@@ -10,8 +10,8 @@ import {
   type WebhookStore,
 } from '../webhook-store.ts'
 import { longestOverdue, newestFirst } from './account-shares.ts'
-import type { MemoryLedger } from './memory-by-hand.ts'
 import type { MemoryClaims } from './memory-cache.ts'
+import type { MemoryLedger } from './memory-ledger.ts'
 import { MemoryTable } from './memory-table.ts'
 import type { MemoryTaskTable, TaskEntry } from './memory-task-table.ts'
 

@@ -172,19 +172,3 @@ export function explained(error: unknown, label: string): unknown {
   const said = error instanceof Error ? error.message : String(error)
   return new SqliteStoreError(fault, `${label} ${words} (${said})`, error)
 }
-
-/** Indexes that lead directly to a page of all accounts, in any state or in one. */
-export const NEWEST_MIGRATION = `
-CREATE INDEX signalbox_tasks_by_time ON signalbox_tasks (created_at_ms, id);
-CREATE INDEX signalbox_tasks_by_state ON signalbox_tasks (state, created_at_ms, id);
-CREATE INDEX signalbox_deliveries_by_time ON signalbox_deliveries (created_at_ms, id);
-CREATE INDEX signalbox_deliveries_by_state ON signalbox_deliveries (state, created_at_ms, id);
-`
-
-/** Indexes that lead directly to a page of the messages of one account, and to a page of keys. */
-export const ACCOUNT_PAGES_MIGRATION = `
-CREATE INDEX signalbox_deliveries_by_account ON signalbox_deliveries (account_id, created_at_ms, id);
-DROP INDEX signalbox_keys_by_account;
-CREATE INDEX signalbox_keys_by_account ON signalbox_keys (account_id, created_at_ms, id);
-CREATE INDEX signalbox_keys_by_time ON signalbox_keys (created_at_ms, id);
-`

@@ -6,6 +6,7 @@ import { type BlobStore, blobsInRows } from '../blob-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import { assertAmount, type Ledger } from '../ledger.ts'
+import { MoneyRules } from '../money-rules.ts'
 import type { Resolution } from '../resolution.ts'
 import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
 import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored, sqlUsage } from '../sql/sql-records.ts'
@@ -14,13 +15,12 @@ import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
 import { type SqlRunner, type SqlWork, storeOn } from '../sql/statements.ts'
 import type { TaskStore } from '../task-store.ts'
 import { type CommitLog, GroupCommit, retryOnBusy } from './group-commit.ts'
-import { type SqliteAccounts, type SqliteByHand, sqliteAccounts, sqliteByHand } from './sqlite-by-hand.ts'
+import { SqliteBooks, type SqliteMoney } from './sqlite-books.ts'
+import { type SqliteAccounts, type SqliteJournal, sqliteAccounts, sqliteJournal } from './sqlite-accounts.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
-import { SqliteHolds } from './sqlite-holds.ts'
 import { migrate } from './sqlite-migrations.ts'
-import { SqliteMoney } from './sqlite-money.ts'
 import { SQLITE_DIALECT, sqliteWorker } from './sqlite-statements.ts'
 import { sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
@@ -210,15 +210,15 @@ function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {
 interface Session {
   readonly runner: SqlRunner
   readonly accounts: SqliteAccounts
-  readonly byHand: SqliteByHand
+  readonly journal: SqliteJournal
   readonly claims: SqliteClaims
-  readonly holds: SqliteHolds
+  readonly money: SqliteMoney
   readonly usage: SqliteUsage
   readonly purge: (nowMs: number) => boolean
   /** Runs an operation in the next group, and resolves when it is durable. */
   write<Value>(operation: () => Value): Promise<Value>
-  /** Writes holds, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
-  writeHolds<Value>(operation: (holds: SqliteHolds) => Value, isFlushed?: boolean): Promise<Value>
+  /** Moves money, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
+  writeMoney<Value>(operation: (money: SqliteMoney) => Value, isFlushed?: boolean): Promise<Value>
   /** Reads committed data. */
   read<Value>(operation: () => Value): Promise<Value>
   /** Resolves when no write is waiting. */
@@ -237,28 +237,28 @@ function openSession(
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
   const claims = sqliteClaims(database, timeOf)
-  const money = new SqliteMoney(database)
   const insertTask = (task: Parameters<TaskStore['insert']>[0]): void => work(tasks.work.insert(task))
-  const holds = new SqliteHolds(database, { claims, money, insertTask, insertRecords, timeOf })
+  const books = new SqliteBooks(database, { claims, insertTask, insertRecords, timeOf })
+  const money = new MoneyRules(books)
   const purge = sqlitePurge(database)
-  const group = new GroupCommit(database, options, holds)
+  const group = new GroupCommit(database, options, books)
   const write: Session['write'] = (operation) =>
     group.write(() => {
       // It may read data that earlier operations of the group have buffered.
-      holds.flush()
+      books.flush()
       return operation()
     })
   const read: Session['read'] = (operation) => retryOnBusy(operation, options)
   const writeWork: SqlRunner['write'] = (create, ...parameters) => write(() => work(create(...parameters)))
   return {
     accounts: sqliteAccounts(database),
-    byHand: sqliteByHand(database, { money, timeOf }),
+    journal: sqliteJournal(database),
     claims,
-    holds,
+    money,
     usage: sqliteUsage(database, insertRecords),
     purge: (nowMs) => purge(timeOf(nowMs)),
     write,
-    writeHolds: (operation, isFlushed) => group.write(() => operation(holds), isFlushed),
+    writeMoney: (operation, isFlushed) => group.write(() => operation(money), isFlushed),
     read,
     drained: () => group.drained(),
     runner: {
@@ -344,41 +344,41 @@ function ledgerOn(opened: Opened): Ledger {
     account: (accountId) => read(({ accounts }) => accounts.account(accountId)),
     listAccounts: (query) => read(({ accounts }) => accounts.listAccounts(query)),
     entries: (accountId, limit) => read(({ accounts }) => accounts.entries(accountId, limit)),
-    credit: (credit, nowMs) => write(({ byHand }) => byHand.credit(credit, nowMs)),
-    adjust: (adjustment, nowMs) => write(({ byHand }) => byHand.adjust(adjustment, nowMs)),
-    refund: (refund, nowMs) => write(({ byHand }) => byHand.refund(refund, nowMs)),
-    lines: (query) => read(({ byHand }) => byHand.lines(query)),
-    sums: (range) => read(({ byHand }) => byHand.sums(range)),
-    openHolds: (query) => read(({ byHand }) => byHand.openHolds(query)),
-    spending: (accountId, keyIds) => read(({ byHand }) => byHand.spending(accountId, keyIds)),
-    expireCredits: (nowMs, limit) => write(({ byHand }) => byHand.expireCredits(nowMs, limit)),
+    credit: (credit, nowMs) => write(({ money }) => money.credit(credit, nowMs)),
+    adjust: (adjustment, nowMs) => write(({ money }) => money.adjust(adjustment, nowMs)),
+    refund: (refund, nowMs) => write(({ money }) => money.refund(refund, nowMs)),
+    lines: (query) => read(({ journal }) => journal.lines(query)),
+    sums: (range) => read(({ journal }) => journal.sums(range)),
+    openHolds: (query) => read(({ journal }) => journal.openHolds(query)),
+    spending: (accountId, keyIds) => read(({ journal }) => journal.spending(accountId, keyIds)),
+    expireCredits: (nowMs, limit) => write(({ money }) => money.expireCredits(nowMs, limit)),
     reserve: (reservation, nowMs) =>
       asAsync(() => {
         assertAmount(reservation.amount)
         // A hold alone need not survive a power failure, because its process does not either. A task outlives it, and so does a claim.
         const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
-        return opened().writeHolds((holds) => holds.reserve(reservation, nowMs), isFlushed)
+        return opened().writeMoney((money) => money.reserve(reservation, nowMs), isFlushed)
       }),
     enlarge: (holdId, amount, nowMs) =>
       asAsync(() => {
         assertAmount(amount)
         // The hold of a task outlives the process.
-        return opened().writeHolds((holds) => holds.enlarge(holdId, amount, nowMs), true)
+        return opened().writeMoney((money) => money.enlarge(holdId, amount, nowMs), true)
       }),
     settle: (settlement, nowMs) =>
       asAsync(() => {
         assertAmount(settlement.amount)
-        const settled = opened().writeHolds((holds) => holds.settle(settlement, nowMs))
+        const settled = opened().writeMoney((money) => money.settle(settlement, nowMs))
         if (settlement.record === undefined) return settled
         return settled.catch((fault) =>
           withoutRecord(fault, () =>
-            opened().writeHolds((holds) => holds.settle({ ...settlement, record: undefined }, nowMs)),
+            opened().writeMoney((money) => money.settle({ ...settlement, record: undefined }, nowMs)),
           ),
         )
       }),
-    void: async (holdId, nowMs) => opened().writeHolds((holds) => holds.void(holdId, nowMs)),
+    void: async (holdId, nowMs) => opened().writeMoney((money) => money.void(holdId, nowMs)),
     async expire(nowMs, limit) {
-      const count = await opened().writeHolds((holds) => holds.expire(nowMs, limit))
+      const count = await opened().writeMoney((money) => money.expire(nowMs, limit))
       // Separate steps, so that other writers and the event loop run in between.
       for (let step = 0; step < MAX_PURGE_STEPS; step++) {
         if (await write(({ purge }) => purge(nowMs))) break

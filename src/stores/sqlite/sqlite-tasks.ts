@@ -3,14 +3,14 @@ import type { StoredResponse } from '../response-store.ts'
 import { type SqlWebhooks, sqlTasks, taskColumns, taskOf } from '../sql/sql-tasks.ts'
 import { allOf, type SqlStore, type SqlWork } from '../sql/statements.ts'
 import type { DueQuery, TaskChange, TaskChangeResult, TaskRecord, TaskStore } from '../task-store.ts'
+import type { SqliteMoney } from './sqlite-books.ts'
 import type { SqliteClaims } from './sqlite-expiring.ts'
-import type { SqliteHolds } from './sqlite-holds.ts'
 import { SQLITE_DIALECT } from './sqlite-statements.ts'
 
 /** Other tables that a change of a task changes. */
 export interface SqliteTasksParts {
   /** Returns the synchronous tables of the open database. */
-  readonly session: () => { readonly holds: SqliteHolds; readonly claims: SqliteClaims }
+  readonly session: () => { readonly money: SqliteMoney; readonly claims: SqliteClaims }
   readonly webhooks: SqlWebhooks
   readonly saveResponse: (turn: StoredResponse) => SqlWork<void>
 }
@@ -24,9 +24,9 @@ export function sqliteTasks({ session, webhooks, saveResponse }: SqliteTasksPart
 
   function endHold(holdId: string | null, resolve: TaskChange['resolve'], nowMs: number): TaskChangeResult {
     if (holdId === null || resolve === undefined) return {}
-    const { holds } = session()
-    if (resolve.kind === 'settle') return { charge: holds.settle({ holdId, ...resolve }, nowMs) }
-    holds.void(holdId, nowMs)
+    const { money } = session()
+    if (resolve.kind === 'settle') return { charge: money.settle({ holdId, ...resolve }, nowMs) }
+    money.void(holdId, nowMs)
     return {}
   }
 

@@ -1,7 +1,9 @@
 import { assertRowLimit, type UsageRow, type UsageSeriesQuery, type UsageStore } from '../../usage/usage-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import {
+  addToSums,
   RECORD_COLUMNS,
+  ROLL_UP_TABLES,
   ROLL_UPS,
   type RollUp,
   recordValues,
@@ -103,8 +105,8 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
   )
   const selectLast = prepareExact(database, 'SELECT max(number) AS number FROM signalbox_usage')
   const selectTime = database.prepare('SELECT ended_at_ms FROM signalbox_usage WHERE number = ?')
-  const addAll = TABLES.map((table) => database.prepare(addTo(table, 'number > ? AND number <= ?')))
-  const remake = TABLES.map((table) => ({
+  const addAll = ROLL_UP_TABLES.map((table) => database.prepare(addTo(table, 'number > ? AND number <= ?')))
+  const remake = ROLL_UP_TABLES.map((table) => ({
     clear: database.prepare(
       `DELETE FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} >= ? AND ${ROLL_UPS[table].keys[0]} < ?`,
     ),
@@ -147,17 +149,8 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
   }
 }
 
-/** All tables of sums. */
-const TABLES = ['hours', 'model_days', 'days'] as const
-
-/** Adds records to the sums. `condition` chooses the records. */
 function addTo(table: RollUp, condition: string): string {
-  const { keys, expressions, sums, sumExpressions } = ROLL_UPS[table]
-  const added = sums.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')
-  const places = keys.map((_, index) => index + 1).join(', ')
-  return `INSERT INTO signalbox_usage_${table} (${[...keys, ...sums].join(', ')})
-    SELECT ${expressions.join(', ')}, ${sumExpressions} FROM signalbox_usage WHERE ${condition} GROUP BY ${places}
-    ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added}`
+  return addToSums(table, 'signalbox_usage', `signalbox_usage_${table}`, condition)
 }
 
 /** Adds up groups of rows in limited steps, so that no query blocks the event loop for long. */

@@ -249,17 +249,16 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
       RETURN;
     END IF;
     account := v_charge.account_id;
-    SELECT coalesce(v_charge.due, -v_charge.amount) - coalesce(sum(e.amount), 0)::bigint INTO amount
+    SELECT v_charge.due - coalesce(sum(e.amount), 0)::bigint INTO amount
     FROM entries e WHERE e.charge_id = p_charge;
     IF amount = 0 OR p_amount > amount THEN
       status := 'above_charge';
       RETURN;
     END IF;
     amount := coalesce(p_amount, amount);
-    PERFORM lock_keys(ARRAY[v_charge.key_id]) WHERE v_charge.key_id IS NOT NULL;
+    PERFORM lock_keys(ARRAY[v_charge.key_id]);
     UPDATE accounts a SET balance = a.balance + a.held + amount - a.held,
-      spending = CASE WHEN v_charge.key_id IS NULL THEN a.spending
-        ELSE spending_changed(a.spending, v_charge.period, -amount, 0) END,
+      spending = spending_changed(a.spending, v_charge.period, -amount, 0),
       journal_at_ms = greatest(a.journal_at_ms, coalesce(p_now, now_ms()))
     WHERE a.id = account RETURNING * INTO v_account;
     UPDATE key_spending s SET spending = spending_changed(s.spending, v_charge.period, -amount, 0)
