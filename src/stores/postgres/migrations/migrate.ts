@@ -1,5 +1,5 @@
 import type { PostgresSession } from '../postgres-connection.ts'
-import { CLAIM_FUNCTIONS, JOURNAL_FUNCTIONS, TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './functions.ts'
+import { CLAIM_FUNCTIONS, JOURNAL_FUNCTIONS, TASK_FUNCTIONS } from './functions.ts'
 import { ENLARGE_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { USAGE_FUNCTIONS, VERSION_1 } from './tables.ts'
 
@@ -17,7 +17,6 @@ export const FUNCTIONS: readonly string[] = [
   ...RESOLVE_FUNCTIONS,
   ...JOURNAL_FUNCTIONS,
   ...TASK_FUNCTIONS,
-  ...WEBHOOK_FUNCTIONS,
   ...USAGE_FUNCTIONS,
 ]
 
