@@ -1,18 +1,34 @@
 import { checkEnumerated, checkMembers, memberNames } from '../core/known-members.ts'
-import { type CatalogModel, type ImageAbilities, MODEL_MEMBERS, ROUTE_MEMBERS } from './model.ts'
-import {
-  IMAGE_MEMBERS,
-  MODEL_LIMITS_MEMBERS,
-  SPEECH_FORMATS,
-  SPEECH_MEMBERS,
-  TRANSCRIPTION_FORMATS,
-  TRANSCRIPTION_MEMBERS,
-  VIDEO_GEOMETRIES,
-  VIDEO_MEMBERS,
-  VIDEO_TASKS,
-} from './model-facts.ts'
+import type {
+  CatalogModel,
+  ImageAbilities,
+  ModelDefinition,
+  ModelLimits,
+  ModelRoute,
+  SpeechAbilities,
+  TranscriptionAbilities,
+  VideoAbilities,
+} from './model.ts'
+import { SPEECH_FORMATS, TRANSCRIPTION_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
 import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 
+const MODEL_LIMITS_MEMBERS = memberNames<ModelLimits>()(
+  'contextTokens maxOutputTokens dimensions nativeDimensions truncatesDimensions',
+)
+const IMAGE_MEMBERS = memberNames<ImageAbilities>()(
+  'sizes defaultSize freeSize aspectRatios referenceImages maxImages takesMask qualities outputFormats',
+  'refusedFields answersWithUrls outputTokens inputTokensPerImage',
+)
+const VIDEO_MEMBERS = memberNames<VideoAbilities>()(
+  'task resolutions durations durationsWithReferenceVideo maxBilledSeconds geometry canMute takesShotType',
+)
+const SPEECH_MEMBERS = memberNames<SpeechAbilities>()('voices formats takesInstructions maxCharacters')
+export const TRANSCRIPTION_MEMBERS = memberNames<TranscriptionAbilities>()('formats streams refusedFields maxFileBytes')
+const ROUTE_MEMBERS = memberNames<ModelRoute>()('vendor upstream weight priority when')
+export const MODEL_MEMBERS = memberNames<ModelDefinition>()(
+  'id kind vendor upstream routes aliases fallbacks created retires displayName inputModalities outputModalities',
+  'abilities groups promptCaching protocol limits reasonsUnseen image video speech transcription',
+)
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
 const CATALOG_MEMBERS = {
   ...OPTIONAL_MEMBERS,

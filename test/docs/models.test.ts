@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { MODEL_MEMBERS } from '../../src/catalog/model.ts'
+import { MODEL_MEMBERS } from '../../src/catalog/check-model-rows.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { MODEL_KINDS } from '../../src/core/model-kind.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { TRANSCRIPTION_FORMATS, TRANSCRIPTION_MEMBERS } from '../../src/catalog/model-facts.ts'
+import { TRANSCRIPTION_MEMBERS } from '../../src/catalog/check-model-rows.ts'
+import { TRANSCRIPTION_FORMATS } from '../../src/catalog/model-facts.ts'
 import { GEMINI_LISTENING_MODELS, GEMINI_TRANSCRIPTION } from '../../src/catalog/models/gemini-transcription.ts'
 import { MAX_FILE_BYTES, transcriptType } from '../../src/endpoints/transcriptions/transcription-operation.ts'
 import { transcriptionFormSchema } from '../../src/endpoints/transcriptions/transcription-request.ts'
