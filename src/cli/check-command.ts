@@ -455,7 +455,7 @@ async function ask(
   const { headers = [] } = chatWire(vendor, apiKey) ?? {}
   // A GET has no body.
   const own = headers.filter((_, place) => headers[place - (place % 2)]?.toLowerCase() !== 'content-type')
-  const call = new BufferedCall((ended) => ended)
+  const call = new BufferedCall()
   const request = {
     origin: vendor.origin,
     path: pathAt(vendor, modelsPath(vendor, apiKey) ?? '/'),

@@ -130,7 +130,7 @@ export async function fetchText(
   { transport, clock, egress, maxBytes }: FetchTextOptions,
 ): Promise<string> {
   const { origin, pathname, search } = new URL(address)
-  const call = new BufferedCall((ended) => ended, maxBytes)
+  const call = new BufferedCall(maxBytes)
   let stop: (fault: Error) => void = () => undefined
   const stopped = new Promise<never>((_resolve, reject) => {
     stop = reject

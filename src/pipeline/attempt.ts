@@ -111,12 +111,11 @@ interface WholeCalls extends Callee {
   readonly operation: Operation
 }
 
-function fetchWhole(calls: WholeCalls, scope: AbortScope): Promise<UnstreamedOutcome> {
-  const { operation } = calls
-  const { requests } = operation
-  return requests.length === 1
-    ? collectOne(calls, requests[0]!, scope, (collected) => outcomeOf(calls, operation, collected))
-    : collectAll(calls, scope).then((collected) => outcomeOf(calls, operation, collected))
+async function fetchWhole(calls: WholeCalls, scope: AbortScope): Promise<UnstreamedOutcome> {
+  const { requests } = calls.operation
+  const collected =
+    requests.length === 1 ? await collectOne(calls, requests[0]!, scope) : await collectAll(calls, scope)
+  return outcomeOf(calls, calls.operation, collected)
 }
 
 function outcomeOf(
@@ -154,47 +153,36 @@ function wholeBody(operation: Operation, answers: ChunkedAnswer[]): ReturnType<O
 
 type Collected = ChunkedAnswer[] | AttemptFailure
 
-/** Sends one call, and reads its result as soon as it is available. */
-function collectOne<Result>(
-  calls: WholeCalls,
-  wire: WireRequest,
-  scope: AbortScope,
-  read: (collected: Collected) => Result,
-): Promise<Result> {
+/** Sends one call, with a credential if it needs one. */
+function collectOne(calls: WholeCalls, wire: WireRequest, scope: AbortScope): Promise<Collected> {
   const { credentials } = calls
-  if (credentials === undefined) return collect(calls, wire, scope, read)
+  if (credentials === undefined) return collect(calls, wire, scope)
   return sendWithCredential<Collected>({
     credentials,
     scope,
-    send: (credential) => collect(calls, wire, scope, asItIs, credential),
+    send: (credential) => collect(calls, wire, scope, credential),
     failureOf: (collected) => (Array.isArray(collected) ? undefined : collected),
     failed: (failure) => failure,
-  }).then(read)
+  })
 }
 
-function collect<Result>(
+async function collect(
   calls: WholeCalls,
   wire: WireRequest,
   scope: AbortScope,
-  read: (collected: Collected) => Result,
   credential?: Credential,
-): Promise<Result> {
+): Promise<Collected> {
   const { context, vendor, transport, activity, firstByteMs, operation } = calls
-  const call: BufferedCall<Result> = new BufferedCall(
-    (outcome) => {
-      scope.delete(call)
-      const problem = problemOf(context, vendor, outcome, credential)
-      if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
-      if (call.answerBytes === undefined) return read(problem)
-      return read({ ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes })
-    },
-    undefined,
-    activity,
-  )
-  if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
+  const call = new BufferedCall(undefined, activity)
+  if (!scope.add(call)) return ABORTED
   const request = transportRequest(context, vendor, wire, operation, firstByteMs)
   call.begin(transport, withCredential(request, credential, context.clock.now()))
-  return call.result
+  const outcome = await call.result
+  scope.delete(call)
+  const problem = problemOf(context, vendor, outcome, credential)
+  if (problem === undefined) return [(outcome as { readonly answer: ChunkedAnswer }).answer]
+  if (call.answerBytes === undefined) return problem
+  return { ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes }
 }
 
 /**
@@ -212,7 +200,7 @@ async function collectAll(calls: WholeCalls, scope: AbortScope): Promise<Collect
   const work = async (): Promise<void> => {
     while (next < requests.length && failures.length === 0) {
       const index = next++
-      const collected = await collectOne(calls, requests[index]!, siblings, asItIs)
+      const collected = await collectOne(calls, requests[index]!, siblings)
       if (Array.isArray(collected)) answers[index] = collected[0]!
       else if (failures.push(collected) === 1) siblings.abort()
     }
@@ -231,8 +219,6 @@ async function collectAll(calls: WholeCalls, scope: AbortScope): Promise<Collect
     ...(billedUsage === undefined ? {} : { billedUsage, isPartDone: true }),
   }
 }
-
-const asItIs = (collected: Collected): Collected => collected
 
 const ABORTED = failureOfTransport({
   phase: 'connect',
@@ -393,16 +379,12 @@ function openingFailure(
   }
 }
 
-/** Total time of a request. */
-export interface RequestTime {
-  isOver: boolean
-}
-
 /** Context of a call that ends. */
-export interface EndedAttempt {
+interface EndedAttempt {
   readonly requestId: string
   readonly scope: AbortScope
-  readonly time: RequestTime
+  /** Whether the total time of the request was exceeded. */
+  readonly isOverdue: boolean
 }
 
 /**
@@ -412,11 +394,11 @@ export interface EndedAttempt {
 export function endAttempt(
   asked: CandidateCall,
   tried: UnstreamedOutcome,
-  { requestId, scope, time }: EndedAttempt,
+  { requestId, scope, isOverdue }: EndedAttempt,
 ): UnstreamedOutcome {
-  const outcome = time.isOver ? overdue(tried) : aboutModel(tried, asked.candidate.model)
+  const outcome = isOverdue ? overdue(tried) : aboutModel(tried, asked.candidate.model)
   if (outcome.kind === 'json') asked.answered()
-  else if (scope.isAborted && !time.isOver) asked.ignored()
+  else if (scope.isAborted && !isOverdue) asked.ignored()
   else asked.failed(requestId, outcome.failure)
   return outcome
 }

@@ -26,12 +26,9 @@ export type BufferedOutcome =
   | { readonly oversize: true }
 
 /** Buffers one response. */
-export class BufferedCall<Result> implements TransportHandler {
-  /** Result of `read`. Rejects with its exception. */
-  readonly result: Promise<Result>
-  #resolve!: (result: Result) => void
-  #reject!: (fault: unknown) => void
-  #read: ((outcome: BufferedOutcome) => Result) | undefined
+export class BufferedCall implements TransportHandler {
+  readonly result: Promise<BufferedOutcome>
+  #end!: (outcome: BufferedOutcome) => void
   #control: TransportControl | undefined
   #status = 0
   #headers = NO_HEADERS
@@ -40,17 +37,12 @@ export class BufferedCall<Result> implements TransportHandler {
   readonly #activity: VendorActivity | undefined
   readonly #maxBytes: number
 
-  /**
-   * @param read Called once, when the call has ended.
-   * @param activity Updated when bytes arrive, or undefined if nobody watches the call.
-   */
-  constructor(read: (outcome: BufferedOutcome) => Result, maxBytes = MAX_ANSWER_BYTES, activity?: VendorActivity) {
-    this.#read = read
+  /** @param activity Updated when bytes arrive, or undefined if nobody watches the call. */
+  constructor(maxBytes = MAX_ANSWER_BYTES, activity?: VendorActivity) {
     this.#activity = activity
     this.#maxBytes = maxBytes
-    this.result = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
+    this.result = new Promise((resolve) => {
+      this.#end = resolve
     })
   }
 
@@ -100,17 +92,6 @@ export class BufferedCall<Result> implements TransportHandler {
 
   onFailure(failure: TransportFailure): void {
     this.#end({ failure })
-  }
-
-  #end(outcome: BufferedOutcome): void {
-    const read = this.#read
-    if (read === undefined) return
-    this.#read = undefined
-    try {
-      this.#resolve(read(outcome))
-    } catch (fault) {
-      this.#reject(fault)
-    }
   }
 }
 

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import type { ErrorCode, GatewayError } from '../core/errors.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type {
   AttemptEnd,
   GatewayState,
@@ -256,30 +256,17 @@ export class CallObservation {
   }
 
   /** Runs a store operation, and reports its duration to the observers. */
-  timed<Result>(operation: StoreFacts['operation'], run: () => MaybePromise<Result>): MaybePromise<Result> {
+  async timed<Result>(operation: StoreFacts['operation'], run: () => MaybePromise<Result>): Promise<Result> {
     if (!this.observers.hearsStore || this.#isOver) return run()
     const startedMs = this.observers.nowMs()
-    let result: MaybePromise<Result>
+    let isOk = false
     try {
-      result = run()
-    } catch (error) {
-      this.#stored(operation, false, startedMs)
-      throw error
-    }
-    if (!isPending(result)) {
-      this.#stored(operation, true, startedMs)
+      const result = await run()
+      isOk = true
       return result
+    } finally {
+      this.#stored(operation, isOk, startedMs)
     }
-    return result.then(
-      (value) => {
-        this.#stored(operation, true, startedMs)
-        return value
-      },
-      (error: unknown) => {
-        this.#stored(operation, false, startedMs)
-        throw error
-      },
-    )
   }
 
   #stored(operation: StoreFacts['operation'], isOk: boolean, startedMs: number): void {

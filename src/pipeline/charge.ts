@@ -1,6 +1,6 @@
 import { isCount } from '../catalog/prices/plausible-usage.ts'
 import type { GatewayEvent } from '../core/events.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import { type Usage, type UsageField, withHookUnits } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
@@ -8,7 +8,6 @@ import type { Resolution } from '../stores/resolution.ts'
 import type { ThresholdCrossing } from '../stores/spending.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admission.ts'
-import type { CallObservation } from './call-observation.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { chargeableUsage, reportBounds } from './estimate.ts'
 import { completeKey } from './idempotent-request.ts'
@@ -16,7 +15,6 @@ import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-cont
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './store-health.ts'
 import { attributionOf, type EndedCall, emitUnbilledEnding, usageDraft } from './usage-after-failure.ts'
-import type { CallEnding } from './vendor-response.ts'
 
 /** Facts of an ended call that the settlement needs. */
 export interface SettlementInput extends EndedCall {
@@ -62,29 +60,47 @@ export interface SettlementResult {
  * vendor's answer: the settlement is retried until the hold has expired, and the host gets an `internal-error` event, and
  * `settlement-given-up` when retries end.
  */
-export function settle(
+export async function settle(
   context: PipelineContext,
   reserved: Reserved,
   input: SettlementInput,
-): MaybePromise<SettlementResult> {
+): Promise<SettlementResult> {
   const used = settledUsage(context, reserved, input)
   if (used?.outputTokens !== undefined && input.own === undefined) noteSpeed(context, reserved, input, used)
   const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
   const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
   const record = context.usage && usageDraft(context, reserved, input, usage)
   const call: SettledCall = { input, usage, amount: amountOf(reserved, input, used), record }
-  let resolution: MaybePromise<Resolution | undefined>
+  const { observation } = reserved
+  let costNanoDollars: bigint | undefined
+  let dueNanoDollars = dueOf(call)
   try {
-    resolution =
-      reserved.observation === undefined
-        ? resolveHold(context, reserved, call)
-        : resolveObserved(context, reserved, call, reserved.observation)
+    const resolution =
+      observation === undefined
+        ? await resolveHold(context, reserved, call)
+        : await observation.timed('settle', () => resolveHold(context, reserved, call))
+    noteResolution(context, reserved, call, resolution)
+    costNanoDollars = resolution?.charged
+    if (resolution?.resolved === true) dueNanoDollars = totalOf(resolution)
   } catch (error) {
-    return unresolved(context, reserved, call, error)
+    reportFault(context, reserved.requestId, 'settle', error)
+    resolveLater(context, reserved, call, error)
   }
-  return isPending(resolution)
-    ? resolvedLater(context, reserved, call, resolution)
-    : resolved(context, reserved, call, resolution)
+  // The hold has ended or will end.
+  if (record !== undefined) noteRecord(context, call, record)
+  const { candidate, ending, firstByteMs } = input
+  if (candidate !== undefined) emitUnbilledEnding(context, reserved, candidate, ending)
+  const counted = usage ?? ending.unbilled?.usage
+  await release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
+  const result = { usage, costNanoDollars, dueNanoDollars }
+  if (context.onEvent !== undefined) emitEnded(context, reserved, input, result)
+  observation?.settled(reserved, { ...input, firstByteMs, ...result })
+  return result
+}
+
+/** Returns the cost of a call. Avoids an addition, which would create another bigint, for nearly every call. */
+function totalOf({ charged, shortfall }: Resolution): bigint {
+  return shortfall === 0n ? charged : charged + shortfall
 }
 
 /** Notes the speed of a model, from an answer with reported usage. */
@@ -97,95 +113,6 @@ function noteSpeed(
   if (candidate === undefined || ending.kind !== 'completed' || ending.usage === undefined) return
   const tokens = outputTokens / (endpoint.answers?.(body) ?? 1)
   tokenSizes.noteSpeed(candidate.model.id, tokens, clock.now() - startedAtMs)
-}
-
-// Separate from its caller, because a function that may create closures allocates for them in every call.
-function resolveObserved(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  observation: CallObservation,
-): MaybePromise<Resolution | undefined> {
-  return observation.timed('settle', () => resolveHold(context, reserved, call))
-}
-
-function resolvedLater(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  resolution: PromiseLike<Resolution | undefined>,
-): PromiseLike<SettlementResult> {
-  return resolution.then(
-    (told) => resolved(context, reserved, call, told),
-    (error) => unresolved(context, reserved, call, error),
-  )
-}
-
-function resolved(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  resolution: Resolution | undefined,
-): MaybePromise<SettlementResult> {
-  noteResolution(context, reserved, call, resolution)
-  return releaseSettled(context, reserved, call, {
-    usage: call.usage,
-    costNanoDollars: resolution?.charged,
-    dueNanoDollars: resolution?.resolved === true ? totalOf(resolution) : dueOf(call),
-  })
-}
-
-/** Returns the cost of a call. Avoids an addition, which would create another bigint, for nearly every call. */
-function totalOf({ charged, shortfall }: Resolution): bigint {
-  return shortfall === 0n ? charged : charged + shortfall
-}
-
-function unresolved(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  error: unknown,
-): MaybePromise<SettlementResult> {
-  reportFault(context, reserved.requestId, 'settle', error)
-  resolveLater(context, reserved, call, error)
-  const result = { usage: call.usage, costNanoDollars: undefined, dueNanoDollars: dueOf(call) }
-  return releaseSettled(context, reserved, call, result)
-}
-
-/** Releases the rest and notifies the host, because the hold has ended or will end. */
-function releaseSettled(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  result: SettlementResult,
-): MaybePromise<SettlementResult> {
-  const { input, usage, record } = call
-  if (record !== undefined) noteRecord(context, call, record)
-  const { unbilled } = input.ending
-  if (input.candidate !== undefined) emitUnbilledEnding(context, reserved, input.candidate, input.ending)
-  const used = usage ?? unbilled?.usage
-  const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
-  return isPending(released)
-    ? released.then(() => ended(context, reserved, input, result))
-    : ended(context, reserved, input, result)
-}
-
-function ended(
-  context: PipelineContext,
-  reserved: Reserved,
-  input: SettlementInput,
-  result: SettlementResult,
-): SettlementResult {
-  if (context.onEvent !== undefined) emitEnded(context, reserved, input, result)
-  reserved.observation?.settled(reserved, {
-    ending: input.ending,
-    candidate: input.candidate,
-    status: input.status,
-    usage: result.usage,
-    costNanoDollars: result.costNanoDollars,
-    firstByteMs: input.firstByteMs,
-  })
-  return result
 }
 
 /** If retries fail too, the sweep frees the hold, and the call is not charged. */
@@ -303,7 +230,7 @@ function resolveHold(
   const { input, usage, amount, record } = call
   const { hold, claim } = reserved
   const { candidate, answer, ending, own } = input
-  if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
+  if (hold === undefined) return claim && endClaim(context, claim, ending.kind === 'completed' ? answer : undefined)
   const nowMs = context.clock.now()
   if (amount === undefined || (candidate === undefined && own === undefined))
     return context.store.ledger.void(hold.id, nowMs)
@@ -323,14 +250,12 @@ function resolveHold(
   return context.store.ledger.settle(settlement, nowMs)
 }
 
-async function resolveClaim(
+async function endClaim(
   context: PipelineContext,
   claim: IdempotencyClaim,
-  ending: CallEnding,
   answer: StoredAnswer | undefined,
 ): Promise<undefined> {
-  const isKept = answer !== undefined && ending.kind === 'completed'
-  await (isKept ? completeKey(context, claim, answer) : context.store.idempotency.release(claim))
+  await (answer === undefined ? context.store.idempotency.release(claim) : completeKey(context, claim, answer))
 }
 
 /** Notifies the operator of an account's debt if the balance did not cover a charge. */

@@ -11,7 +11,6 @@ import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import { RecentMap } from '../core/maps.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { HeldBytes } from '../core/memory-use.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
@@ -395,12 +394,9 @@ export class AccountPlans {
    * Returns the plan of an account, or `undefined` if it has none or does not exist.
    * @throws GatewayError `store_unavailable`.
    */
-  planOf(accountId: string): MaybePromise<string | undefined> {
-    const plan = this.#cache.get(accountId, this.#clock.now())
-    return plan === undefined ? this.#lookUp(accountId) : (plan ?? undefined)
-  }
-
-  async #lookUp(accountId: string): Promise<string | undefined> {
+  async planOf(accountId: string): Promise<string | undefined> {
+    const known = this.#cache.get(accountId, this.#clock.now())
+    if (known !== undefined) return known ?? undefined
     try {
       const plan = (await this.#ledger.account(accountId))?.plan
       this.#cache.set(accountId, plan ?? null, this.#clock.now(), CACHE_MS)

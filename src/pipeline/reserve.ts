@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import { findKey } from '../stores/api-keys.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
@@ -49,56 +49,37 @@ export interface TaskPlan {
  *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, `storage_limit_reached`, or
  *   `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
-export function reserve(
+export async function reserve(
   context: PipelineContext,
   admitted: Admitted,
   plan?: TaskPlan,
   priced: PricedRequest | undefined = priceRequest(context, admitted, admitted.estimate),
-): MaybePromise<ReserveOutcome> {
+): Promise<ReserveOutcome> {
   // A request that is stored for later already has a bound; see `boundedForLater`.
   const unbounded = priced && plan === undefined ? unboundedRequest(context, admitted, priced) : undefined
   const attempt = { id: admitted.requestId, priced, plan, unbounded }
-  const result = reserveOnce(context, admitted, attempt)
-  return isPending(result)
-    ? result.then((decided) => outcomeOrFit(context, admitted, attempt, decided))
-    : outcomeOrFit(context, admitted, attempt, result)
+  const result = await reserveOnce(context, admitted, attempt)
+  if (priced !== undefined && LACKS_MONEY.has(result.status)) {
+    if (unbounded !== undefined) return reserveFitted(context, admitted, unbounded, result)
+    const available = (await freeMoneyOf(context, admitted.principal)) ?? 0n
+    throw balanceError(context, admitted, { status: result.status, needed: priced.amount, available })
+  }
+  if (unbounded === undefined || result.status !== 'held') return outcomeOf(context, admitted, attempt, result)
+  const { longest = unbounded.usual, usual } = unbounded
+  return boundedOutcome(context, admitted, attempt, { result, bounded: result.isLarger === true ? longest : usual })
 }
 
 /**
  * Reserves a known amount, or nothing, and claims the caller's Idempotency-Key in the same step.
  * @throws GatewayError under the conditions of {@link reserve}.
  */
-export function reservePriced(
+export async function reservePriced(
   context: PipelineContext,
   admitted: Admitted,
   priced: PricedRequest | undefined,
-): MaybePromise<ReserveOutcome> {
+): Promise<ReserveOutcome> {
   const attempt = { id: admitted.requestId, priced, plan: undefined }
-  const result = reserveOnce(context, admitted, attempt)
-  return isPending(result)
-    ? result.then((decided) => outcomeOf(context, admitted, attempt, decided))
-    : outcomeOf(context, admitted, attempt, result)
-}
-
-function outcomeOrFit(
-  context: PipelineContext,
-  admitted: Admitted,
-  attempt: ReserveAttempt,
-  result: ReserveResult | ClaimResult,
-): MaybePromise<ReserveOutcome> {
-  const { priced, unbounded } = attempt
-  if (priced === undefined) return outcomeOf(context, admitted, attempt, result)
-  if (unbounded === undefined)
-    return LACKS_MONEY.has(result.status)
-      ? rejectShort(context, admitted, { status: result.status, needed: priced.amount })
-      : outcomeOf(context, admitted, attempt, result)
-  if (result.status === 'held') {
-    const { longest = unbounded.usual, usual } = unbounded
-    return boundedOutcome(context, admitted, attempt, { result, bounded: result.isLarger === true ? longest : usual })
-  }
-  return LACKS_MONEY.has(result.status)
-    ? reserveFitted(context, admitted, unbounded, result)
-    : outcomeOf(context, admitted, attempt, result)
+  return outcomeOf(context, admitted, attempt, await reserveOnce(context, admitted, attempt))
 }
 
 /** Outcome of a hold for a bound that the gateway chose. */
@@ -142,15 +123,6 @@ async function reserveFitted(
   throw balanceError(context, admitted, { status, needed, available: available ?? 0n })
 }
 
-async function rejectShort(
-  context: PipelineContext,
-  admitted: Admitted,
-  short: { readonly status: string; readonly needed: bigint },
-): Promise<never> {
-  const available = (await freeMoneyOf(context, admitted.principal)) ?? 0n
-  throw balanceError(context, admitted, { ...short, available })
-}
-
 /**
  * Limits the output of a request that is stored and run later by the free money, before its hold is placed. Returns the unchanged
  * request if it sets its own bound or costs nothing.
@@ -178,32 +150,24 @@ interface ReserveAttempt {
 }
 
 /** Every error of a store, except the gateway's own errors, means that the store is unavailable. */
-function reserveOnce(
+async function reserveOnce(
   context: PipelineContext,
   admitted: Admitted,
   attempt: ReserveAttempt,
-): MaybePromise<ReserveResult | ClaimResult> {
+): Promise<ReserveResult | ClaimResult> {
+  const { observation } = admitted
   try {
-    const { observation } = admitted
-    const claimed =
-      observation === undefined
-        ? claimWithinBounds(context, admitted, attempt)
-        : observation.timed('reserve', () => claimWithinBounds(context, admitted, attempt))
-    return isPending(claimed)
-      ? claimed.then(undefined, (cause: unknown) => storeFailed(context, admitted, attempt, cause))
-      : claimed
+    return observation === undefined
+      ? await claimWithinBounds(context, admitted, attempt)
+      : await observation.timed('reserve', () => claimWithinBounds(context, admitted, attempt))
   } catch (cause) {
-    return storeFailed(context, admitted, attempt, cause)
+    if (GatewayError.isInstance(cause)) throw cause
+    const { priced, plan } = attempt
+    // The hold of a task ends with its task.
+    const isUndone = priced === undefined ? admitted.claim !== undefined : plan === undefined
+    if (isUndone && context.settlementRetries.size < MAX_UNDOING) undoLater(context, admitted, attempt, cause)
+    throw new GatewayError('store_unavailable', { cause })
   }
-}
-
-function storeFailed(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt, cause: unknown): never {
-  if (GatewayError.isInstance(cause)) throw cause
-  const { priced, plan } = attempt
-  // The hold of a task ends with its task.
-  const isUndone = priced === undefined ? admitted.claim !== undefined : plan === undefined
-  if (isUndone && context.settlementRetries.size < MAX_UNDOING) undoLater(context, admitted, attempt, cause)
-  throw new GatewayError('store_unavailable', { cause })
 }
 
 /** Outcomes that a shorter answer may change. */
@@ -324,8 +288,6 @@ function claimWithinBounds(
   return createWithinBounds(context, planned, () => claim(context, admitted, attempt))
 }
 
-const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
-
 function claim(
   context: PipelineContext,
   { claim, principal }: Admitted,
@@ -334,7 +296,7 @@ function claim(
   const nowMs = context.clock.now()
   // More than any account can have. A store would treat it as a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
-  if (priced === undefined) return claim === undefined ? NOTHING_TO_CLAIM : claimKey(context, claim)
+  if (priced === undefined) return claim === undefined ? { status: 'claimed' } : claimKey(context, claim)
   const amounts = unbounded && boundedAmounts(unbounded)
   const reservation: Reservation = {
     holdId: id,

@@ -112,7 +112,7 @@ async function removeAtVendor(
   const deletion = kept.deletion(routed.vendor, upstreamId, key.apiKey)
   if (deletion === undefined) return
   const credential = await credentialOf(key)
-  const call = new BufferedCall((ended) => ended)
+  const call = new BufferedCall()
   const { vendor } = routed
   const request: TransportRequest = {
     origin: vendor.origin,

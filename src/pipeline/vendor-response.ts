@@ -118,5 +118,5 @@ export function failedResponse(cause: unknown): FailedResponse {
  */
 export interface Unfinished {
   /** Rejects with the errors of the stages. */
-  readonly end: PromiseLike<void>
+  readonly end: Promise<void>
 }

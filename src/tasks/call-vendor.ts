@@ -90,7 +90,7 @@ async function send<Value>(
   read: (answer: WireAnswer) => Value | undefined,
   credential: Credential | undefined,
 ): Promise<TaskResponse<Value>> {
-  const call = new BufferedCall((ended) => ended)
+  const call = new BufferedCall()
   call.begin(context.transport, ownRequest(context, vendor, request, credential))
   const calls = context.taskCalls
   calls.add(call)

@@ -369,7 +369,7 @@ class DeferredRun implements Completion {
   }
 
   /** Uses the money that is held since the acceptance of the request. */
-  reserve(_context: PipelineContext, admitted: Admitted): Reserved {
+  async reserve(_context: PipelineContext, admitted: Admitted): Promise<Reserved> {
     const { holdId, details } = this.#task
     const { prices, heldUsage } = details
     // The hooks ran at the submission.

@@ -10,8 +10,8 @@ import type { ResponseCache } from '../../stores/response-cache.ts'
 import type { Vendor } from '../../vendors/vendor.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import { type JsonMember, outlineMembers } from '../../wire/json-edits.ts'
+import { endUserOf } from '../admission.ts'
 import type { Admitted } from '../call-record.ts'
-import { endUserOf } from '../end-user.ts'
 import { Flight } from './cache-plan.ts'
 
 /** Callers that share an entry. */

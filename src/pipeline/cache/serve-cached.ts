@@ -4,7 +4,6 @@ import { promisify } from 'node:util'
 import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib'
 import { CACHE_FIELD, CACHE_HIT, charge } from '../../catalog/prices/prices.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
 import { formatDollars } from '../../core/money.ts'
 import { type Usage, withHookUnits } from '../../core/usage.ts'
 import type { CachedAnswers } from '../../endpoints/answer-json.ts'
@@ -44,8 +43,7 @@ export async function serveHit(
   if (priced === 'unpriced' || chunks === undefined) return false
   let outcome: ReserveOutcome
   try {
-    const reserving = reservePriced(context, admitted, priced)
-    outcome = isPending(reserving) ? await reserving : reserving
+    outcome = await reservePriced(context, admitted, priced)
   } catch (error) {
     await release(context, admitted, 0)
     throw error
@@ -73,8 +71,7 @@ export async function serveHit(
   const kept = outcome.claim && storedAnswer(shown)
   const firstByteMs = context.clock.now() - admitted.startedAtMs
   const input = { ending: COMPLETED, candidate: undefined, status: 200, answer: kept, own, firstByteMs }
-  const settling = settle(context, outcome, input)
-  const { costNanoDollars = 0n } = isPending(settling) ? await settling : settling
+  const { costNanoDollars = 0n } = await settle(context, outcome, input)
   emitHit(context, outcome, answer)
   send(context, outcome, shown, costNanoDollars)
   return true
@@ -128,8 +125,7 @@ async function answerChunks(
   priced: PricedRequest | undefined,
 ): Promise<readonly Buffer[] | undefined> {
   try {
-    const chunks = answer.chunks(formatDollars(priced?.amount ?? 0n))
-    return isPending(chunks) ? await chunks : chunks
+    return await answer.chunks(formatDollars(priced?.amount ?? 0n))
   } catch {
     return undefined
   }
@@ -321,7 +317,7 @@ interface EntryHead extends AnswerFacts {
 /** Decoded entry. */
 export interface CachedAnswer extends AnswerFacts {
   /** Returns the bytes with a new id and this cost, in one or several chunks. */
-  chunks(cost: string): MaybePromise<readonly Buffer[]>
+  chunks(cost: string): Promise<readonly Buffer[]>
 }
 
 const HEAD_LENGTH_BYTES = 4
@@ -329,12 +325,11 @@ const HEAD_LENGTH_BYTES = 4
 type AnswerRules = Pick<CachedAnswers<never, never>, 'idPaths' | 'costMark'>
 
 /** Encodes an entry: length of the head, the head as JSON, then the bytes. */
-export function encodeAnswer(facts: AnswerFacts, body: Buffer, rules: AnswerRules): MaybePromise<Uint8Array> {
+export async function encodeAnswer(facts: AnswerFacts, body: Buffer, rules: AnswerRules): Promise<Uint8Array> {
   const { byteLength } = body
-  if (byteLength >= OWN_THREAD_FROM_BYTES)
-    return deflate(body, COMPRESSION).then((packed) => entryOf(facts, body, packed, rules))
-  const packed = byteLength < COMPRESSED_FROM_BYTES ? body : deflateRawSync(body, COMPRESSION)
-  return entryOf(facts, body, packed, rules)
+  if (byteLength < COMPRESSED_FROM_BYTES) return entryOf(facts, body, body, rules)
+  const isLarge = byteLength >= OWN_THREAD_FROM_BYTES
+  return entryOf(facts, body, isLarge ? await deflate(body, COMPRESSION) : deflateRawSync(body, COMPRESSION), rules)
 }
 
 function entryOf(facts: AnswerFacts, body: Buffer, deflated: Buffer, rules: AnswerRules): Uint8Array {
@@ -393,15 +388,13 @@ function isHead({ contentType, storedAtMs, staleFromMs, byteLength, usage, dropp
 }
 
 function chunksReader(head: EntryHead, packed: Buffer): CachedAnswer['chunks'] {
-  return (cost) => entryChunks(head, packed, cost)
-}
-
-function entryChunks(head: EntryHead, packed: Buffer, cost: string): MaybePromise<readonly Buffer[]> {
   const { byteLength, isCompressed } = head
-  if (!isCompressed) return edited(head, Buffer.from(packed), cost)
   const bound = { maxOutputLength: byteLength }
-  if (byteLength < OWN_THREAD_FROM_BYTES) return edited(head, inflateRawSync(packed, bound), cost)
-  return inflate(packed, bound).then((body) => edited(head, body, cost))
+  return async (cost) => {
+    if (!isCompressed) return edited(head, Buffer.from(packed), cost)
+    const isLarge = byteLength >= OWN_THREAD_FROM_BYTES
+    return edited(head, isLarge ? await inflate(packed, bound) : inflateRawSync(packed, bound), cost)
+  }
 }
 
 function edited({ idSteps, idLength, cost: place, byteLength }: EntryHead, body: Buffer, cost: string): Buffer[] {

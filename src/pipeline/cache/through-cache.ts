@@ -1,5 +1,4 @@
 import { GatewayError } from '../../core/errors.ts'
-import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
 import { release } from '../admission.ts'
 import type { Admitted } from '../call-record.ts'
 import { type PipelineContext, reportFault } from '../pipeline-context.ts'
@@ -12,7 +11,7 @@ import { type CachedAnswer, decodeAnswer, serveHit } from './serve-cached.ts'
 export interface NextStage<Completion> {
   readonly completion: Completion
   /** Resolves with the rest of the answer, or `undefined` if there is none. */
-  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): MaybePromise<Unfinished | undefined>
+  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<Unfinished | undefined>
 }
 
 /**
@@ -70,8 +69,7 @@ async function lookUp(
   plan: CachePlan,
 ): Promise<CachedAnswer | 'proceed'> {
   const wish = cache.wishOf(admitted)
-  const keying = wish && keyOf(context, cache, admitted, wish)
-  const key = isPending(keying) ? await keying : keying
+  const key = wish && (await keyOf(context, cache, admitted, wish))
   // Also applies to requests that are never looked up, because their vendor would be paid.
   const isOnly = cache.wantsOnly(admitted.request)
   plan.isOnly = isOnly
@@ -84,8 +82,7 @@ async function lookUp(
   plan.model = admitted.chain[0]!.id
   plan.status = wish.mode === 'refresh' ? 'refresh' : 'miss'
   if (wish.mode === 'refresh') return 'proceed'
-  const reading = read(context, cache, admitted, key)
-  const entry = isPending(reading) ? await reading : reading
+  const entry = await read(context, cache, admitted, key)
   const answer = entry && decodeAnswer(entry)
   if (answer !== undefined && isFresh(answer, context.clock.now())) return answer
   if (isOnly) throw new GatewayError('cache_miss')
@@ -103,31 +100,24 @@ function isFresh({ storedAtMs, staleFromMs }: CachedAnswer, nowMs: number): bool
 }
 
 /** Returns the key, or `undefined` if the current generations are unknown. */
-function keyOf(
+async function keyOf(
   context: PipelineContext,
   cache: AnswerCache,
   admitted: Admitted,
   wish: CacheWish,
-): MaybePromise<string | undefined> {
+): Promise<string | undefined> {
   const { store } = cache.settings
   const nowMs = context.clock.now()
-  const keyIn = (ofAll: number | undefined, ofAccount: number | undefined): string | undefined =>
-    ofAll === undefined || ofAccount === undefined
-      ? undefined
-      : cache.keyOf(admitted, wish, [ofAll, ofAccount], context.vendors)
-  const failed = (error: unknown): undefined => {
+  try {
+    const [ofAll, ofAccount] = await Promise.all([
+      store.generation(ALL_ACCOUNTS, nowMs),
+      wish.isOfAccount ? store.generation(admitted.principal.accountId, nowMs) : 0,
+    ])
+    if (ofAll === undefined || ofAccount === undefined) return undefined
+    return cache.keyOf(admitted, wish, [ofAll, ofAccount], context.vendors)
+  } catch (error) {
     reportFault(context, admitted.requestId, 'cache', error)
     return undefined
-  }
-  try {
-    const ofAll = store.generation(ALL_ACCOUNTS, nowMs)
-    const ofAccount = wish.isOfAccount ? store.generation(admitted.principal.accountId, nowMs) : 0
-    if (!isPending(ofAll) && !isPending(ofAccount)) return keyIn(ofAll, ofAccount)
-    return Promise.all([ofAll, ofAccount])
-      .then(([first, second]) => keyIn(first, second))
-      .catch(failed)
-  } catch (error) {
-    return failed(error)
   }
 }
 
@@ -135,21 +125,17 @@ function keyOf(
 export const ALL_ACCOUNTS = ''
 
 /** Treats a failing cache as an empty one. */
-function read(
+async function read(
   context: PipelineContext,
   cache: AnswerCache,
   { requestId }: Admitted,
   key: string,
-): MaybePromise<Uint8Array | undefined> {
-  const failed = (error: unknown): undefined => {
+): Promise<Uint8Array | undefined> {
+  try {
+    return await cache.settings.store.get(key, context.clock.now())
+  } catch (error) {
     reportFault(context, requestId, 'cache', error)
     return undefined
-  }
-  try {
-    const entry = cache.settings.store.get(key, context.clock.now())
-    return isPending(entry) ? entry.then(undefined, failed) : entry
-  } catch (error) {
-    return failed(error)
   }
 }
 

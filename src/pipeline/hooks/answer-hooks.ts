@@ -3,7 +3,6 @@ import { endOfTurn } from '../../core/calls-in-flight.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { isPending } from '../../core/maybe-promise.ts'
 import { type AnswerObject, type TextPart, withTexts } from '../../endpoints/texts.ts'
 import type { HookOutcome } from '../../hooks/call-hook.ts'
 import type { AnswerResult } from '../../hooks/hook.ts'
@@ -193,8 +192,7 @@ async function windowsOf(
 ): Promise<HookOutcome<AnswerResult | undefined>> {
   const texts = new Map<string, string>()
   for (const { id, kind, index, text: fresh } of parts) {
-    const called = callWindow(screen, hook, { id, kind, index, before: '', held: '', fresh, isLast: true })
-    const outcome = isPending(called) ? await called : called
+    const outcome = await callWindow(screen, hook, { id, kind, index, before: '', held: '', fresh, isLast: true })
     if (outcome.kind === 'fault') return outcome
     const verdict: unknown = outcome.result
     if (verdict === undefined) continue
