@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
-import type { Principal } from '../stores/principal.ts'
+import { endUserOf, type Principal } from '../stores/principal.ts'
 import type { BucketState, Lease, RateDecision, RateLimits, RateTake } from '../stores/rate-limiter.ts'
 import type { Admitted, Parsed } from './call-record.ts'
 import { estimateFor, usualInputTokens } from './estimate.ts'
@@ -31,24 +31,27 @@ export async function admit(
   if (principal.isFrozen === true) throw new GatewayError('account_frozen')
   // The host's own estimator may throw, so it runs before anything is taken.
   const estimate = estimateFor(context, parsed, parsed.chain[0]!)
-  const limited = limitedBy(parsed, await limitsOf(context, principal))
+  const limits = limitsOf(context, principal)
+  const limited = limitedBy(parsed, isPending(limits) ? await limits : limits)
   const nowMs = clock.now()
   // A lease outlives the longest request, so it needs no renewal and still expires if the process dies.
   const expiresAtMs = nowMs + timeouts.totalMs + disconnects.drainMs + 60_000
-  const leases: Lease[] = []
+  let leases: readonly Lease[] = []
   try {
     if (runsNow)
       for (const { limits, names } of limited) {
         if (limits.concurrency === undefined) continue
         const lease = { bucket: names.concurrency, leaseId, limit: limits.concurrency, expiresAtMs }
-        if (!(await concurrency.acquire(lease, nowMs)))
+        const acquired = concurrency.acquire(lease, nowMs)
+        if (!(isPending(acquired) ? await acquired : acquired))
           throw new GatewayError('rate_limited', { message: 'Too many requests at the same time.' })
-        leases.push(lease)
+        leases = withItem(leases, lease)
       }
     const requests = parsed.answerId === undefined ? requestTakes(limited) : NO_TAKES
     const tokenTakes = runsNow ? tokenTakesOf(parsed, estimate, limited) : NO_TAKES
     const takes = [...requests, ...tokenTakes]
-    const { allowed, buckets, retryAfterMs } = takes.length === 0 ? UNLIMITED : await rateLimiter.take(takes, nowMs)
+    const decision = takes.length === 0 ? UNLIMITED : rateLimiter.take(takes, nowMs)
+    const { allowed, buckets, retryAfterMs } = isPending(decision) ? await decision : decision
     // The caller of a rejected request gets headers with the same limits.
     const requestBucket = tightest(buckets, 0, requests.length)
     const tokenBucket = tightest(buckets, requests.length, buckets.length)
@@ -65,21 +68,21 @@ const NO_TAKES: readonly RateTake[] = []
 const UNLIMITED: RateDecision = { allowed: true, buckets: [], retryAfterMs: 0 }
 
 function requestTakes(limited: readonly Limited[]): readonly RateTake[] {
-  const takes: RateTake[] = []
+  let takes = NO_TAKES
   for (const { limits, names } of limited)
     if (limits.requestsPerMinute !== undefined)
-      takes.push({ bucket: names.requests, amount: 1, perMinute: limits.requestsPerMinute })
+      takes = withItem(takes, { bucket: names.requests, amount: 1, perMinute: limits.requestsPerMinute })
   return takes
 }
 
 function tokenTakesOf(parsed: Parsed, estimate: Usage, limited: readonly Limited[]): readonly RateTake[] {
-  const takes: RateTake[] = []
+  let takes = NO_TAKES
   const tokens = usualInputTokens(estimate, parsed) + (estimate.outputTokens ?? 0)
   for (const { limits, names } of limited) {
     if (limits.tokensPerMinute === undefined) continue
     // At most the whole bucket can be taken, so no more may be returned later either.
     const amount = Math.min(tokens, limits.tokensPerMinute)
-    takes.push({ bucket: names.tokens, amount, perMinute: limits.tokensPerMinute })
+    takes = withItem(takes, { bucket: names.tokens, amount, perMinute: limits.tokensPerMinute })
   }
   return takes
 }
@@ -126,34 +129,28 @@ function limitsIn({ limits, plans }: LimitContext, { limits: own }: Principal, p
 /** Returns the limits that a request counts against: those of its key, its account and its end user, if any. */
 function limitedBy({ principal, body }: Parsed, { perKey, perAccount, perEndUser }: LimitSet): readonly Limited[] {
   const { accountId, keyId } = principal
-  const limited: Limited[] = []
-  if (hasLimits(perKey)) limited.push({ limits: perKey, names: bucketNames(accountId, 'key', keyId) })
-  if (hasLimits(perAccount)) limited.push({ limits: perAccount, names: bucketNames(accountId, 'account', accountId) })
+  let limited: readonly Limited[] = []
+  if (hasLimits(perKey)) limited = [{ limits: perKey, names: bucketNames(accountId, 'key', keyId) }]
+  if (hasLimits(perAccount))
+    limited = withItem(limited, { limits: perAccount, names: bucketNames(accountId, 'account', accountId) })
   const endUser = hasLimits(perEndUser) ? endUserOf(principal, body) : undefined
   if (endUser !== undefined) {
     // Names of end users may be e-mail addresses and of any length.
     const digest = hash('sha256', endUser).slice(0, DIGEST_CHARACTERS)
-    limited.push({ limits: perEndUser, names: bucketNames(accountId, 'user', digest) })
+    limited = withItem(limited, { limits: perEndUser, names: bucketNames(accountId, 'user', digest) })
   }
   return limited
 }
 
 const DIGEST_CHARACTERS = 32
 
-function hasLimits({ requestsPerMinute, tokensPerMinute, concurrency }: RateLimits): boolean {
-  return requestsPerMinute !== undefined || tokensPerMinute !== undefined || concurrency !== undefined
+/** Appends an item. V8 allocates 17 entries for a growing list, but most requests need a list of one. */
+function withItem<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  return list.length === 0 ? [item] : [...list, item]
 }
 
-/**
- * Returns the end user of a request, or `undefined` for none. The principal names it, or the body (`safety_identifier`, `user`,
- * `metadata.user_id`) if the key is trusted to do so. Otherwise a caller could invent a user for each request.
- */
-export function endUserOf({ endUser, namesEndUsers }: Principal, body: object): string | undefined {
-  if (endUser !== undefined) return endUser
-  if (namesEndUsers !== true) return undefined
-  const { safety_identifier: identifier, user, metadata } = body as Readonly<Record<string, unknown>>
-  const userId = (metadata as { readonly user_id?: unknown } | null | undefined)?.user_id
-  return [identifier, user, userId].find((name): name is string => typeof name === 'string' && name !== '')
+function hasLimits({ requestsPerMinute, tokensPerMinute, concurrency }: RateLimits): boolean {
+  return requestsPerMinute !== undefined || tokensPerMinute !== undefined || concurrency !== undefined
 }
 
 /** Returns the bucket that is exhausted first, among those from `start` to `end`. */
@@ -171,21 +168,23 @@ function tightest(buckets: readonly BucketState[], start: number, end: number): 
  * fails, because a limiter failure must not withhold an answer. The host then gets an `internal-error` event, and the lease
  * expires.
  */
-export async function release(
+export function release(
   context: PipelineContext,
   { requestId, leases, tokenTakes }: Admitted,
   tokensUsed: number,
-): Promise<void> {
-  await eachReported(context, requestId, leases, releaseLease)
-  await eachReported(context, requestId, tokenTakes, ({ rateLimiter, clock }, { bucket, perMinute, amount }) =>
-    amount === tokensUsed
-      ? undefined
-      : rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, clock.now()),
-  )
+): MaybePromise<void> {
+  const released = eachReported(context, requestId, leases, releaseLease)
+  const changes = tokenTakes.map((take) => ({ ...take, amount: tokensUsed - take.amount }))
+  const corrected = eachReported(context, requestId, changes, correct)
+  return isPending(released) ? released.then(() => corrected) : corrected
 }
 
 function releaseLease({ concurrency }: PipelineContext, lease: Lease): MaybePromise<void> {
   return concurrency.release(lease)
+}
+
+function correct({ rateLimiter, clock }: PipelineContext, change: RateTake): MaybePromise<void> {
+  return change.amount === 0 ? undefined : rateLimiter.adjust(change, clock.now())
 }
 
 /** Runs a function for all items concurrently. Reports errors instead of throwing, because they must not fail a request. */
@@ -195,17 +194,16 @@ function eachReported<Item>(
   items: readonly Item[],
   run: (context: PipelineContext, item: Item) => MaybePromise<void>,
 ): MaybePromise<void> {
+  const pending: PromiseLike<void>[] = []
   const failed = (error: unknown): void => reportFault(context, requestId, 'limits', error)
-  let all: MaybePromise<unknown>
   for (const item of items)
     try {
       const done = run(context, item)
-      // Limits in memory need no promise.
-      if (isPending(done)) all = Promise.all([all, done.then(undefined, failed)])
+      if (isPending(done)) pending.push(done.then(undefined, failed))
     } catch (error) {
       failed(error)
     }
-  return all as MaybePromise<void>
+  return pending.length === 0 ? undefined : Promise.all(pending).then(() => undefined)
 }
 
 /** Names of one caller's limits in the limiters. */

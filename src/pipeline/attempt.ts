@@ -166,23 +166,19 @@ function collectOne(calls: WholeCalls, wire: WireRequest, scope: AbortScope): Pr
   })
 }
 
-async function collect(
-  calls: WholeCalls,
-  wire: WireRequest,
-  scope: AbortScope,
-  credential?: Credential,
-): Promise<Collected> {
+function collect(calls: WholeCalls, wire: WireRequest, scope: AbortScope, credential?: Credential): Promise<Collected> {
   const { context, vendor, transport, activity, firstByteMs, operation } = calls
   const call = new BufferedCall(undefined, activity)
-  if (!scope.add(call)) return ABORTED
+  if (!scope.add(call)) return Promise.resolve(ABORTED)
   const request = transportRequest(context, vendor, wire, operation, firstByteMs)
   call.begin(transport, withCredential(request, credential, context.clock.now()))
-  const outcome = await call.result
-  scope.delete(call)
-  const problem = problemOf(context, vendor, outcome, credential)
-  if (problem === undefined) return [(outcome as { readonly answer: ChunkedAnswer }).answer]
-  if (call.answerBytes === undefined) return problem
-  return { ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes }
+  return call.result.then((outcome) => {
+    scope.delete(call)
+    const problem = problemOf(context, vendor, outcome, credential)
+    if (problem === undefined) return [(outcome as { readonly answer: ChunkedAnswer }).answer]
+    if (call.answerBytes === undefined) return problem
+    return { ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes }
+  })
 }
 
 /**

@@ -2,6 +2,7 @@ import type { CatalogModel } from '../catalog/model.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { findKey, isUsable, type KeyRecord } from '../stores/api-keys.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
@@ -14,11 +15,15 @@ import type { PipelineContext } from './pipeline-context.ts'
  * @throws GatewayError `invalid_api_key`, `invalid_principal`, `permission_denied` if the key may not use the endpoint, or
  *   `invalid_request` for two different `authorization` headers.
  */
-export async function authenticate(context: PipelineContext, received: Received): Promise<Authenticated> {
+export function authenticate(context: PipelineContext, received: Received): MaybePromise<Authenticated> {
   const { vouchedPrincipal, request, called } = received
-  const principal = vouchedPrincipal ?? (await findPrincipal(context, request, called.takesXApiKey === true))
+  const found = vouchedPrincipal ?? findPrincipal(context, request, called.takesXApiKey === true)
+  return isPending(found) ? found.then((principal) => authorize(received, principal)) : authorize(received, found)
+}
+
+function authorize(received: Received, principal: Principal | null | undefined): Authenticated {
   if (principal == null) throw new GatewayError('invalid_api_key')
-  checkEndpointScope(principal, called.id)
+  checkEndpointScope(principal, received.called.id)
   return received.authenticated(principal)
 }
 

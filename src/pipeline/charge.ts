@@ -1,6 +1,6 @@
 import { isCount } from '../catalog/prices/plausible-usage.ts'
 import type { GatewayEvent } from '../core/events.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import { type Usage, type UsageField, withHookUnits } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
@@ -75,10 +75,11 @@ export async function settle(
   let costNanoDollars: bigint | undefined
   let dueNanoDollars = dueOf(call)
   try {
-    const resolution =
+    const resolving =
       observation === undefined
-        ? await resolveHold(context, reserved, call)
-        : await observation.timed('settle', () => resolveHold(context, reserved, call))
+        ? resolveHold(context, reserved, call)
+        : observation.timed('settle', () => resolveHold(context, reserved, call))
+    const resolution = isPending(resolving) ? await resolving : resolving
     noteResolution(context, reserved, call, resolution)
     costNanoDollars = resolution?.charged
     if (resolution?.resolved === true) dueNanoDollars = totalOf(resolution)
@@ -91,7 +92,8 @@ export async function settle(
   const { candidate, ending, firstByteMs } = input
   if (candidate !== undefined) emitUnbilledEnding(context, reserved, candidate, ending)
   const counted = usage ?? ending.unbilled?.usage
-  await release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
+  const released = release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
+  if (isPending(released)) await released
   const result = { usage, costNanoDollars, dueNanoDollars }
   if (context.onEvent !== undefined) emitEnded(context, reserved, input, result)
   observation?.settled(reserved, { ...input, firstByteMs, ...result })

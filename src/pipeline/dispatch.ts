@@ -2,6 +2,7 @@
 
 import type { CatalogModel } from '../catalog/model.ts'
 import { GatewayError } from '../core/errors.ts'
+import { isPending } from '../core/maybe-promise.ts'
 import type { ChunkedAnswer, Operation } from '../endpoints/operation.ts'
 import type { RouteCandidate } from '../routing/candidate.ts'
 import { Selection } from '../routing/selection.ts'
@@ -64,7 +65,8 @@ export async function dispatch(context: PipelineContext, { call, candidates }: R
       if (candidate === undefined || calls.isAborted) break
       let operation: Operation
       try {
-        operation = await prepareOperation(context, call, candidate)
+        const prepared = prepareOperation(context, call, candidate)
+        operation = isPending(prepared) ? await prepared : prepared
       } catch (cause) {
         if (maySkip(candidates, candidate, selection, last) && GatewayError.from(cause).status < 500) {
           selection?.skip(candidate)

@@ -4,7 +4,7 @@ import { endOfTurn, isLargeBody } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
-import { isPending } from '../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { CallerUrl } from '../endpoints/endpoint.ts'
 import type { AnswerBody, ChunkedAnswer, Operation, VendorCall, WireRequest } from '../endpoints/operation.ts'
@@ -12,9 +12,9 @@ import type { StreamTransform, VendorFailure } from '../endpoints/stream-transfo
 import { withOwnObjects } from '../endpoints/vendor-objects.ts'
 import type { HookWire, WireResult } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
+import { endUserOf } from '../stores/principal.ts'
 import { asBuffer } from '../wire/chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
-import { endUserOf } from './admission.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { promptCachingOf } from './estimate.ts'
 import { carriesCredential, checkedResult, hookFailed } from './hooks/hook-facts.ts'
@@ -27,17 +27,17 @@ import { billedUsage, quotedCost } from './pricing.ts'
  * @throws GatewayError of the vendor's translator if it fails, and `endpoint_model_mismatch` if the vendor does not serve the
  *   endpoint.
  */
-export async function prepareOperation(
+export function prepareOperation(
   context: PipelineContext,
   call: Reserved,
   candidate: Candidate,
-): Promise<Operation> {
+): MaybePromise<Operation> {
   const { endpoint, body, bytes } = call
   const media = endpoint.remoteMedia?.(body, candidate.vendor, candidate.model)
-  if (media !== undefined)
-    return createOperation(context, call, candidate, media.inline(await fetchAll(context, call, media.urls)))
-  if (isLargeBody(bytes)) await endOfTurn()
-  return createOperation(context, call, candidate, body)
+  if (media === undefined && !isLargeBody(bytes)) return createOperation(context, call, candidate, body)
+  const known =
+    media === undefined ? endOfTurn().then(() => body) : fetchAll(context, call, media.urls).then(media.inline)
+  return known.then((fetched) => createOperation(context, call, candidate, fetched))
 }
 
 function createOperation(

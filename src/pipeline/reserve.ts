@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import { findKey } from '../stores/api-keys.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
@@ -58,7 +58,8 @@ export async function reserve(
   // A request that is stored for later already has a bound; see `boundedForLater`.
   const unbounded = priced && plan === undefined ? unboundedRequest(context, admitted, priced) : undefined
   const attempt = { id: admitted.requestId, priced, plan, unbounded }
-  const result = await reserveOnce(context, admitted, attempt)
+  const reserving = reserveOnce(context, admitted, attempt)
+  const result = isPending(reserving) ? await reserving : reserving
   if (priced !== undefined && LACKS_MONEY.has(result.status)) {
     if (unbounded !== undefined) return reserveFitted(context, admitted, unbounded, result)
     const available = (await freeMoneyOf(context, admitted.principal)) ?? 0n
@@ -150,24 +151,31 @@ interface ReserveAttempt {
 }
 
 /** Every error of a store, except the gateway's own errors, means that the store is unavailable. */
-async function reserveOnce(
+function reserveOnce(
   context: PipelineContext,
   admitted: Admitted,
   attempt: ReserveAttempt,
-): Promise<ReserveResult | ClaimResult> {
+): MaybePromise<ReserveResult | ClaimResult> {
   const { observation } = admitted
+  const failed = (cause: unknown): never => storeFailed(context, admitted, attempt, cause)
   try {
-    return observation === undefined
-      ? await claimWithinBounds(context, admitted, attempt)
-      : await observation.timed('reserve', () => claimWithinBounds(context, admitted, attempt))
+    const claimed =
+      observation === undefined
+        ? claimWithinBounds(context, admitted, attempt)
+        : observation.timed('reserve', () => claimWithinBounds(context, admitted, attempt))
+    return isPending(claimed) ? claimed.then(undefined, failed) : claimed
   } catch (cause) {
-    if (GatewayError.isInstance(cause)) throw cause
-    const { priced, plan } = attempt
-    // The hold of a task ends with its task.
-    const isUndone = priced === undefined ? admitted.claim !== undefined : plan === undefined
-    if (isUndone && context.settlementRetries.size < MAX_UNDOING) undoLater(context, admitted, attempt, cause)
-    throw new GatewayError('store_unavailable', { cause })
+    return failed(cause)
   }
+}
+
+function storeFailed(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt, cause: unknown): never {
+  if (GatewayError.isInstance(cause)) throw cause
+  const { priced, plan } = attempt
+  // The hold of a task ends with its task.
+  const isUndone = priced === undefined ? admitted.claim !== undefined : plan === undefined
+  if (isUndone && context.settlementRetries.size < MAX_UNDOING) undoLater(context, admitted, attempt, cause)
+  throw new GatewayError('store_unavailable', { cause })
 }
 
 /** Outcomes that a shorter answer may change. */

@@ -1,6 +1,7 @@
 // See docs/decisions/0029-speed.md.
 
 import { GatewayError } from '../core/errors.ts'
+import { isPending } from '../core/maybe-promise.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
 import { admit, admitUnlimited, release } from './admission.ts'
 import { authenticate } from './authenticate.ts'
@@ -43,10 +44,21 @@ export async function runToEnd(
   received: Received,
   completionOf: CompletionOf,
 ): Promise<void> {
-  const parsed = await parse(context, await authenticate(context, received))
-  const ready = await admitRequest(context, parsed, completionOf)
-  if (ready === undefined) return
-  const { admitted, completion } = ready
+  const authenticated = authenticate(context, received)
+  const parsed = await parse(context, isPending(authenticated) ? await authenticated : authenticated)
+  let completion = completionOf(parsed) ?? immediate
+  // A request that was accepted earlier and runs now has already passed the hooks.
+  const hooks = parsed.answerId === undefined ? context.hooks?.of(parsed.endpoint)?.request : undefined
+  let written = hooks && { body: parsed.body, bytes: parsed.bytes }
+  if (hasReferences(parsed, completion)) await lookUp(context, parsed, completion)
+  const admitted = completion.isUnlimited === true ? admitUnlimited(context, parsed) : await admit(context, parsed)
+  if (hooks !== undefined && written !== undefined) {
+    const outcome = await askRequestHooks(context, admitted, written, hooks, completionOf)
+    if (outcome.answered !== undefined) return answerByHook(context, admitted, outcome.answered)
+    completion = outcome.completion ?? completion
+    // Until a stream ends, this function keeps what it refers to.
+    written = undefined
+  }
   // Cached answers announce the retirement of their model too.
   const retirement = context.retirements.headerFor(context, admitted.chain)
   if (retirement !== undefined) admitted.addHeaders(retirement)
@@ -54,26 +66,7 @@ export async function runToEnd(
     context.cache === undefined
       ? await answer(context, admitted, completion)
       : await throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
-  await unfinished?.end
-}
-
-/** Admits a request and runs its hooks. Returns `undefined` if a hook has answered it. */
-async function admitRequest(
-  context: PipelineContext,
-  parsed: Parsed,
-  completionOf: CompletionOf,
-): Promise<{ readonly admitted: Admitted; readonly completion: Completion } | undefined> {
-  const completion = completionOf(parsed) ?? immediate
-  // A request that was accepted earlier and runs now has already passed the hooks.
-  const hooks = parsed.answerId === undefined ? context.hooks?.of(parsed.endpoint)?.request : undefined
-  const written = { body: parsed.body, bytes: parsed.bytes }
-  if (hasReferences(parsed, completion)) await lookUp(context, parsed, completion)
-  const admitted = completion.isUnlimited === true ? admitUnlimited(context, parsed) : await admit(context, parsed)
-  if (hooks === undefined) return { admitted, completion }
-  const outcome = await askRequestHooks(context, admitted, written, hooks, completionOf)
-  if (outcome.answered === undefined) return { admitted, completion: outcome.completion ?? completion }
-  await answerByHook(context, admitted, outcome.answered)
-  return undefined
+  if (unfinished !== undefined) await unfinished.end
 }
 
 /** Whether {@link lookUp} has something to do. */

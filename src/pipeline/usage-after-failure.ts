@@ -1,9 +1,9 @@
 // See docs/decisions/0005-charges-without-a-report.md.
 
 import type { UnbilledUsage, Usage } from '../core/usage.ts'
+import { endUserOf } from '../stores/principal.ts'
 import type { TaskDetails } from '../stores/task-store.ts'
 import { storableText, tagsOf, type UsageDraft } from '../usage/usage-record.ts'
-import { endUserOf } from './admission.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { cutUsage, estimatedUsage, isSetByRequest, mostUsage, usagePart } from './estimate.ts'
