@@ -3,8 +3,8 @@ import { checkGivenMembers, checkMembers, type MemberNames, unknownMember } from
 import type { Observer } from '../core/observer.ts'
 import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { MIN_CHOSEN_TOKENS } from '../pipeline/output-bound.ts'
 import { TIMEOUTS_MEMBERS } from '../pipeline/pipeline-context.ts'
+import { MIN_CHOSEN_TOKENS } from '../pipeline/reserve.ts'
 import {
   type FallbackPolicy,
   ROUTING_OPTIONS,

@@ -1,4 +1,3 @@
-import type { CatalogModel } from '../catalog/model.ts'
 import type { Credential } from '../core/credential.ts'
 import type { AnswerBody, ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
 import type { CredentialCache } from '../routing/credential-cache.ts'
@@ -7,7 +6,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/chunks.ts'
 import { requestIdOf } from '../wire/headers.ts'
 import { AbortScope } from './abort-scope.ts'
-import { BufferedCall, type BufferedOutcome, type CandidateCall } from './buffered-call.ts'
+import { reportedSilenceMs, type VendorActivity, type WatchedAttempt } from './call-timers.ts'
 import {
   type AttemptFailure,
   failureOfAnswer,
@@ -17,9 +16,16 @@ import {
   withBillOf,
 } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { reportedSilenceMs, type VendorActivity, type WatchedAttempt } from './silence-watch.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
-import { isPatient, sendWithCredential, transportRequest, withCredential, withoutSecrets } from './vendor-access.ts'
+import {
+  BufferedCall,
+  type BufferedOutcome,
+  isPatient,
+  sendWithCredential,
+  transportRequest,
+  withCredential,
+  withoutSecrets,
+} from './vendor-access.ts'
 
 /** Maximum number of concurrent calls of a split batch. */
 const MAX_PARALLEL_CALLS = 8
@@ -373,45 +379,4 @@ function openingFailure(
     case 'empty':
       return unusableResponse('the stream ended before any content', undefined)
   }
-}
-
-/** Context of a call that ends. */
-interface EndedAttempt {
-  readonly requestId: string
-  readonly scope: AbortScope
-  /** Whether the total time of the request was exceeded. */
-  readonly isOverdue: boolean
-}
-
-/**
- * Reports the outcome of an unstreamed call to its candidate, and returns it. A call that was stopped by a timeout counts as a
- * failure of its vendor; a call that was stopped for another reason counts for nothing.
- */
-export function endAttempt(
-  asked: CandidateCall,
-  tried: UnstreamedOutcome,
-  { requestId, scope, isOverdue }: EndedAttempt,
-): UnstreamedOutcome {
-  const outcome = isOverdue ? overdue(tried) : aboutModel(tried, asked.candidate.model)
-  if (outcome.kind === 'json') asked.answered()
-  else if (scope.isAborted && !isOverdue) asked.ignored()
-  else asked.failed(requestId, outcome.failure)
-  return outcome
-}
-
-/** An id that no catalog knows is the caller's own text, so a vendor without such a model blames the caller, and no alert is sent. */
-function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): UnstreamedOutcome {
-  const problem = outcome.kind === 'failed' ? outcome.failure.operatorProblem : undefined
-  if (family === undefined || problem === undefined || problem.concerns === 'key') return outcome
-  if (problem.status !== 400 && problem.status !== 404) return outcome
-  return { kind: 'failed', failure: failureOfVendor({ ...problem, kind: 'caller' }) }
-}
-
-/** Returns the failure as a timeout of the vendor: the total time of the request was exceeded before it answered. */
-function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
-  if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
-  const error = new Error('the total time of the request was exceeded')
-  // Known facts of the answer are kept.
-  const failure = { ...outcome.failure, ...failureOfTransport({ phase: 'sent', kind: 'timeout', error }) }
-  return { kind: 'failed', failure }
 }

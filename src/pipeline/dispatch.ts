@@ -4,25 +4,28 @@ import type { CatalogModel } from '../catalog/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isPending } from '../core/maybe-promise.ts'
 import type { ChunkedAnswer, Operation } from '../endpoints/operation.ts'
-import type { RouteCandidate } from '../routing/candidate.ts'
+import type { CallOutcome, CircuitState, Probed, RouteCandidate } from '../routing/candidate.ts'
 import { Selection } from '../routing/selection.ts'
-import { attempt, attemptAnswered, endAttempt, type UnstreamedOutcome } from './attempt.ts'
-import { CandidateCall } from './buffered-call.ts'
-import type { Candidate, Reserved } from './call-record.ts'
-import { type AttemptFailure, mayStillRun, OVERSIZED } from './error-classification.ts'
-import { contextTokensOf, estimatedUsage, generatesTokens, stickyKey } from './estimate.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { AttemptRecord } from '../usage/usage-record.ts'
+import type { AbortScope } from './abort-scope.ts'
+import { attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
+import type { AttemptObservation } from './call-observation.ts'
+import type { Attempt, Candidate, Reserved } from './call-record.ts'
+import type { WatchedAttempt, WatchedCall } from './call-timers.ts'
+import { abandonedUsage, type FailedAttempt, failedAttempt, failedUsage, told, WHOLE_ANSWER_WAIT_MS } from './charge.ts'
+import {
+  type AttemptFailure,
+  failureOfTransport,
+  failureOfVendor,
+  mayStillRun,
+  OVERSIZED,
+} from './error-classification.ts'
+import { contextTokensOf, estimatedUsage, generatesTokens, stickyKey, toldWithoutQuotes } from './estimate.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { prepareOperation } from './prepare-operation.ts'
 import { costAt } from './pricing.ts'
 import { canContinue, notFound } from './stored-answers.ts'
-import {
-  abandonedUsage,
-  type FailedAttempt,
-  failedAttempt,
-  failedUsage,
-  told,
-  WHOLE_ANSWER_WAIT_MS,
-} from './usage-after-failure.ts'
 import {
   type CallEnding,
   failedResponse,
@@ -444,4 +447,257 @@ function noRoute({ body }: Reserved): GatewayError {
     message: `The model ${JSON.stringify(body.model)} has no route here for a request like this.`,
     param: 'model',
   })
+}
+
+/** Context of a call that ends. */
+interface EndedAttempt {
+  readonly requestId: string
+  readonly scope: AbortScope
+  /** Whether the total time of the request was exceeded. */
+  readonly isOverdue: boolean
+}
+
+/**
+ * Reports the outcome of an unstreamed call to its candidate, and returns it. A call that was stopped by a timeout counts as a
+ * failure of its vendor; a call that was stopped for another reason counts for nothing.
+ */
+function endAttempt(
+  asked: CandidateCall,
+  tried: UnstreamedOutcome,
+  { requestId, scope, isOverdue }: EndedAttempt,
+): UnstreamedOutcome {
+  const outcome = isOverdue ? overdue(tried) : aboutModel(tried, asked.candidate.model)
+  if (outcome.kind === 'json') asked.answered()
+  else if (scope.isAborted && !isOverdue) asked.ignored()
+  else asked.failed(requestId, outcome.failure)
+  return outcome
+}
+
+/** An id that no catalog knows is the caller's own text, so a vendor without such a model blames the caller, and no alert is sent. */
+function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): UnstreamedOutcome {
+  const problem = outcome.kind === 'failed' ? outcome.failure.operatorProblem : undefined
+  if (family === undefined || problem === undefined || problem.concerns === 'key') return outcome
+  if (problem.status !== 400 && problem.status !== 404) return outcome
+  return { kind: 'failed', failure: failureOfVendor({ ...problem, kind: 'caller' }) }
+}
+
+/** Returns the failure as a timeout of the vendor: the total time of the request was exceeded before it answered. */
+function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
+  if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
+  const error = new Error('the total time of the request was exceeded')
+  // Known facts of the answer are kept.
+  const failure = { ...outcome.failure, ...failureOfTransport({ phase: 'sent', kind: 'timeout', error }) }
+  return { kind: 'failed', failure }
+}
+
+/**
+ * Call at a candidate, from its start to its outcome. Updates circuits, counts and latencies, and emits events for changes. Exactly
+ * one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
+ */
+class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
+  readonly candidate: RouteCandidate
+  readonly #context: PipelineContext
+  readonly #call: Reserved
+  readonly #startedAtMs: number
+  readonly #requestedAtMs: number
+  readonly #probed: Probed
+  readonly #observation: AttemptObservation | undefined
+  hasBytes = false
+  isPaused = false
+  #silentSinceMs: number
+  #reportedSilenceMs = 0
+  #endedAtMs: number | undefined = undefined
+  #outcome: AttemptRecord['outcome'] = 'abandoned'
+  #failure: AttemptFailure | undefined = undefined
+
+  constructor(context: PipelineContext, candidate: RouteCandidate, call: Reserved) {
+    this.candidate = candidate
+    this.#context = context
+    this.#call = call
+    this.#startedAtMs = context.clock.now()
+    this.#silentSinceMs = this.#startedAtMs
+    this.#probed = candidate.begin(this.#startedAtMs, context.routes.nextTurn())
+    this.#requestedAtMs = call.startedAtMs
+    this.#observation = call.observation?.attempt(candidate, call)
+    call.tries(this)
+  }
+
+  /** Transport of its requests. */
+  get transport(): Transport {
+    return this.#observation?.transport ?? this.#context.transport
+  }
+
+  watchSilence(silentMs: number): void {
+    this.#reportedSilenceMs = silentMs
+    this.#context.silenceWatch.add(this)
+  }
+
+  checkSilence(nowMs: number): boolean {
+    if (this.hasBytes || this.isPaused) this.#silentSinceMs = nowMs
+    this.hasBytes = false
+    const silentMs = this.#reportedSilenceMs
+    if (nowMs - this.#silentSinceMs < silentMs) return true
+    const { key, model } = this.candidate
+    const { requestId } = this.#call
+    const named = { requestId, vendor: key.vendorId, credentialId: key.credentialId, model: model.id, silentMs }
+    this.#context.logger.warn('a vendor sends nothing', named)
+    emit(this.#context, { type: 'vendor-silent', ...named })
+    return false
+  }
+
+  get hasFailed(): boolean {
+    return this.#outcome === 'failed'
+  }
+
+  /** Returns the record of the call. A call in progress counts as abandoned. */
+  recordUntil(nowMs: number): AttemptRecord {
+    const { key, model } = this.candidate
+    return {
+      vendor: key.vendorId,
+      credentialId: key.credentialId,
+      model: model.id,
+      outcome: this.#outcome,
+      reason: this.#failure?.reason,
+      status: this.#failure?.status,
+      startMs: Math.max(0, this.#startedAtMs - this.#requestedAtMs),
+      durationMs: Math.max(0, (this.#endedAtMs ?? nowMs) - this.#startedAtMs),
+    }
+  }
+
+  /** Notes that a JSON response arrived. */
+  answered(): void {
+    const nowMs = this.#context.clock.now()
+    this.candidate.answered(Math.max(0, nowMs - this.#startedAtMs), nowMs)
+    this.#succeed(nowMs)
+    this.#end('answered', nowMs)
+    this.candidate.release()
+    this.#observation?.ended('ok')
+  }
+
+  /**
+   * Notes the first content of a stream, which closes a half-open circuit. For every other circuit only the end of the stream
+   * counts, so that a vendor whose streams always break is detected.
+   */
+  opened(): void {
+    const { candidate } = this
+    const nowMs = this.#context.clock.now()
+    candidate.opened(Math.max(0, nowMs - this.#startedAtMs), nowMs)
+    this.#observation?.opened()
+    if (candidate.key.circuit.isProbing || candidate.circuit.isProbing) this.#succeed(nowMs)
+  }
+
+  /** Notes that a stream completed. */
+  completed(): void {
+    const nowMs = this.#context.clock.now()
+    this.#succeed(nowMs)
+    this.#end('answered', nowMs)
+    this.candidate.release()
+    this.#observation?.ended('ok')
+  }
+
+  /** Notes that the vendor failed or rejected the call; emits an event. */
+  failed(requestId: string, failure: AttemptFailure): void {
+    this.#fail(failure.outcome, failure.retryAfterMs)
+    this.#failure = failure
+    this.candidate.release()
+    this.#observation?.ended(failure.reason, failure.status, failure.error.code)
+    report(this.#context, requestId, this.candidate, failure, this.#call.body)
+  }
+
+  /** Notes that a started stream was cut or failed; emits an event. */
+  broken(requestId: string, failure: AttemptFailure): void {
+    this.#fail('failing', undefined)
+    this.#failure = failure
+    this.candidate.release()
+    // The body was released when the stream began.
+    report(this.#context, requestId, this.candidate, failure, undefined)
+    this.#observation?.ended('broken', undefined, 'upstream_unavailable')
+  }
+
+  /** Notes that the gateway ended the call, which does not count for or against the vendor. */
+  ignored(): void {
+    this.#fail('ignored', undefined)
+    this.candidate.release()
+    this.#observation?.ended('aborted')
+  }
+
+  #end(outcome: AttemptRecord['outcome'], nowMs: number): void {
+    this.#outcome = outcome
+    this.#context.silenceWatch.delete(this)
+    this.#endedAtMs = nowMs
+  }
+
+  #succeed(nowMs: number): void {
+    const { candidate } = this
+    const { key, circuit: ofModel } = candidate
+    const ofKey = key.circuit
+    candidate.succeeded(nowMs)
+    if (ofKey === key.circuit && ofModel === candidate.circuit) return
+    this.#emitClosed(undefined, ofKey, key.circuit)
+    this.#emitClosed(candidate.model.id, ofModel, candidate.circuit)
+  }
+
+  #fail(outcome: CallOutcome, retryAfterMs: number | undefined): void {
+    const { candidate } = this
+    const { key, circuit: ofModel } = candidate
+    const ofKey = key.circuit
+    const nowMs = this.#context.clock.now()
+    candidate.failed(outcome, retryAfterMs, nowMs, this.#probed)
+    this.#end(outcome === 'ignored' ? 'abandoned' : 'failed', nowMs)
+    this.#emitOpened(undefined, ofKey, key.circuit)
+    this.#emitOpened(candidate.model.id, ofModel, candidate.circuit)
+    // A rejection of the caller's input shows that the vendor works.
+    this.#emitClosed(undefined, ofKey, key.circuit)
+    this.#emitClosed(candidate.model.id, ofModel, candidate.circuit)
+  }
+
+  #emitOpened(model: string | undefined, before: CircuitState, after: CircuitState): void {
+    const { reason, openUntilMs: untilMs } = after
+    if (untilMs === before.openUntilMs || reason === undefined) return
+    const { vendorId: vendor, credentialId } = this.candidate.key
+    emit(this.#context, { type: 'circuit-opened', vendor, credentialId, model, reason, untilMs })
+    const until = new Date(untilMs).toISOString()
+    this.#context.logger.warn('a circuit opened', { vendor, credentialId, model, reason, until })
+  }
+
+  #emitClosed(model: string | undefined, before: CircuitState, after: CircuitState): void {
+    if (before.openUntilMs === 0 || after.openUntilMs !== 0) return
+    const { vendorId: vendor, credentialId } = this.candidate.key
+    emit(this.#context, { type: 'circuit-closed', vendor, credentialId, model })
+    this.#context.logger.info('a circuit closed', { vendor, credentialId, model })
+  }
+}
+
+/** Emits one event and one log line, and another event if the operator must act. */
+function report(
+  context: PipelineContext,
+  requestId: string,
+  candidate: RouteCandidate,
+  failure: AttemptFailure,
+  body: object | undefined,
+): void {
+  const { vendorId: vendor, credentialId } = candidate.key
+  const model = candidate.model.id
+  const { reason, status, operatorProblem } = failure
+  const { code, vendorRequestId } = failure.report
+  const { message, problem: problemText } = toldWithoutQuotes(failure, body)
+  emit(context, {
+    type: 'attempt-failed',
+    requestId,
+    vendor,
+    credentialId,
+    model,
+    reason,
+    status,
+    code,
+    message,
+    vendorRequestId,
+  })
+  if (operatorProblem !== undefined) {
+    const problem = { status: operatorProblem.status, code: operatorProblem.code, message: problemText }
+    emit(context, { type: 'vendor-account-problem', requestId, vendor, ...problem })
+  }
+  const level = operatorProblem !== undefined ? 'error' : failure.outcome === 'caller-error' ? 'info' : 'warn'
+  const said = { vendorCode: code, vendorMessage: message, vendorRequestId }
+  context.logger[level]('a vendor call failed', { requestId, vendor, credentialId, model, reason, status, ...said })
 }

@@ -2,10 +2,16 @@ import type { Credential } from '../core/credential.ts'
 import type { WireAnswer } from '../endpoints/operation.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { TaskOperation, TaskReport } from '../endpoints/task.ts'
-import { BufferedCall } from '../pipeline/buffered-call.ts'
 import { failureOfVendor } from '../pipeline/error-classification.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
-import { headersAt, pathAt, refusesCredential, withCredential, withoutSecrets } from '../pipeline/vendor-access.ts'
+import {
+  BufferedCall,
+  headersAt,
+  pathAt,
+  refusesCredential,
+  withCredential,
+  withoutSecrets,
+} from '../pipeline/vendor-access.ts'
 import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { TransportRequest } from '../transport/transport.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { RetryBudget } from '../../src/pipeline/retry-budget.ts'
+import { RetryBudget } from '../../src/routing/selection.ts'
 import {
   afterBegin,
   afterBusy,

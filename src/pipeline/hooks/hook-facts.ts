@@ -5,8 +5,8 @@ import { type CheckedDenial, checkedDenial, type HookFacts } from '../../hooks/h
 import type { CompiledHook } from '../../hooks/hook-table.ts'
 import type { Principal } from '../../stores/principal.ts'
 import type { Shaped } from '../call-record.ts'
+import { attributionOf } from '../charge.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline-context.ts'
-import { attributionOf } from '../usage-after-failure.ts'
 
 /** Point of a hook, as named in events. */
 export type HookPoint = 'request' | 'wire' | 'answer' | 'text' | 'failed'
