@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { GatewayOptions } from '../gateway/options.ts'
-import { ROUTING_STRATEGIES } from '../routing/routing-options.ts'
+import { ROUTING_STRATEGIES } from '../routing/candidate.ts'
 
 const count = z.int().positive()
 const days = z.number().min(1).exactOptional()

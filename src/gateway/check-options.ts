@@ -5,12 +5,7 @@ import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { TIMEOUTS_MEMBERS } from '../pipeline/pipeline-context.ts'
 import { MIN_CHOSEN_TOKENS } from '../pipeline/reserve.ts'
-import {
-  type FallbackPolicy,
-  ROUTING_OPTIONS,
-  ROUTING_STRATEGIES,
-  type RoutingOptions,
-} from '../routing/routing-options.ts'
+import { type FallbackPolicy, ROUTING_OPTIONS, ROUTING_STRATEGIES, type RoutingOptions } from '../routing/candidate.ts'
 import { SPENDING_THRESHOLDS_MEMBERS, type SpendingThresholds } from '../stores/spending.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-payload.ts'

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { CatalogModel, ModelRoute } from '../catalog/model.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
+import type { MemberNames } from '../core/known-members.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { CredentialCache } from './credential-cache.ts'
-import type { FallbackPolicy } from './routing-options.ts'
 
 /**
  * Classification of a failed call. `failing`: the vendor is at fault. `busy`: it has too many requests for this key. `refused`:
@@ -593,3 +593,55 @@ function fractionOf(hash: number): number {
   mixed ^= mixed >>> 16
   return ((mixed >>> 0) + 0.5) / 2 ** 32
 }
+
+/**
+ * Strategy that chooses among healthy candidates of equal priority. `weighted`: by weight. `latency`: the faster one of two that
+ * are drawn by weight, considering its calls in progress. `cost`: the cheapest for the estimated request, by the price list's
+ * rows for `vendor/upstream`.
+ */
+export type RoutingStrategy = 'weighted' | 'latency' | 'cost'
+
+/** All strategies. */
+export const ROUTING_STRATEGIES: readonly RoutingStrategy[] = ['weighted', 'latency', 'cost']
+
+/**
+ * Condition for answers of fallbacks. `on-failure`: whenever the model itself cannot answer. `never`: not at all. `statuses`:
+ * only if the caller would otherwise get one of these HTTP statuses; a model whose circuits are all open counts as 503.
+ */
+export type FallbackPolicy = 'on-failure' | 'never' | { readonly statuses: readonly number[] }
+
+/** Settings for choosing a vendor. */
+export interface RoutingOptions {
+  /** Strategy. Default `weighted`. */
+  readonly strategy?: RoutingStrategy
+  /** Fallback policy. Default `on-failure`. */
+  readonly fallback?: FallbackPolicy
+  /**
+   * Whether to retry a complete answer that has not begun within `timeouts.firstByteMs` at another candidate. The first call may
+   * continue at its vendor and be billed; no account is charged for it. Default false: a complete answer may use the whole time,
+   * and no other candidate is called after a timeout.
+   */
+  readonly retryAfterTimeout?: boolean
+}
+
+export const ROUTING_OPTIONS = {
+  strategy: true,
+  fallback: true,
+  retryAfterTimeout: true,
+} satisfies MemberNames<RoutingOptions>
+
+/** Routing settings of a host for requests in its own process. Not available to callers over HTTP. */
+export interface RouteOverride {
+  /** Vendor to which the candidates are limited. */
+  readonly vendor?: string
+  /** Strategy. Defaults to the gateway's. */
+  readonly strategy?: RoutingStrategy
+  /** Fallback policy. Defaults to the gateway's, and cannot override the gateway's `never`. */
+  readonly fallback?: FallbackPolicy
+}
+
+export const ROUTE_OVERRIDE_MEMBERS = {
+  vendor: true,
+  strategy: true,
+  fallback: true,
+} satisfies MemberNames<RouteOverride>

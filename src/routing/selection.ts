@@ -1,6 +1,4 @@
-import type { Circuit, RouteCandidate } from './candidate.ts'
-import { pickByKey } from './candidate.ts'
-import type { FallbackPolicy, RoutingStrategy } from './routing-options.ts'
+import { type Circuit, type FallbackPolicy, pickByKey, type RouteCandidate, type RoutingStrategy } from './candidate.ts'
 
 /** Selection settings of a request. */
 export interface SelectionOptions {

@@ -12,10 +12,20 @@ import { joinChunks } from '../../wire/chunks.ts'
 import type { Reserved } from '../call-record.ts'
 import type { PipelineContext } from '../pipeline-context.ts'
 import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse } from '../vendor-response.ts'
-import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import {
+  ANSWER_RESULT,
+  type AnswerScreen,
+  callAnswer,
+  callWindow,
+  checkedResult,
+  checkedTexts,
+  denied,
+  hookFailed,
+  type Screening,
+  screeningOf,
+} from './hook-facts.ts'
 import { checkedHeaders, denialOf } from './request-hooks.ts'
 import { screenStream } from './screened-stream.ts'
-import { type AnswerScreen, callAnswer, callWindow, type Screening, screeningOf } from './shown-answer.ts'
 
 /**
  * Runs the answer hooks in reverse order before the caller receives a byte. A whole answer is returned screened; a stream is
