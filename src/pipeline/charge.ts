@@ -565,11 +565,11 @@ function estimateUnreported(
   const isFree = endpoint.isFree === true || (endpoint.isFree === 'unless-priced' && call.hold === undefined)
   if (endpoint.task !== undefined || isFree) return undefined
   if (refusedBytes !== undefined) return refusedUsage(call, refusedBytes)
-  const isOurs = outcome === 'ignored'
-  const isStopped = isMaking && answerBytes === undefined && (isOurs || mayStillRun(failure))
+  const isAborted = outcome === 'ignored'
+  const isStopped = isMaking && answerBytes === undefined && (isAborted || mayStillRun(failure))
   const outputBytes = Math.max(0, (answerBytes ?? 0) - ENVELOPE_BYTES)
   const isUnseen = reasonsUnseen || isStopped
-  const usage = estimatedUsage(call, { outputBytes, isUnseen, isStopped: isOurs || isStopped })
+  const usage = estimatedUsage(call, { outputBytes, isUnseen, isStopped: isAborted || isStopped })
   return begunShare === undefined ? usage : usagePart(usage, begunShare)
 }
 

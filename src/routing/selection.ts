@@ -299,7 +299,7 @@ const RETRIES_PER_REQUEST = 0.09
  * Maximum number of accumulated retries, enough to move the requests in progress when a vendor fails. Any 1,000 consecutive
  * requests allow at most 190 retries.
  */
-const MOST_SAVED = 100
+const MAX_SAVED_RETRIES = 100
 
 /**
  * Limits retries to a share of all requests, so that retries do not multiply the load on failing vendors. Retries at the
@@ -315,7 +315,7 @@ export class RetryBudget {
 
   /** Counts a request that was sent for the first time. */
   deposit(): void {
-    this.#retries = Math.min(MOST_SAVED, this.#retries + RETRIES_PER_REQUEST)
+    this.#retries = Math.min(MAX_SAVED_RETRIES, this.#retries + RETRIES_PER_REQUEST)
   }
 
   /** Uses one retry. Returns false if the budget is exhausted. */
