@@ -94,18 +94,13 @@ function freeForm(reserved: Reserved): void {
   for (const chunk of formChunks) freeMemory(chunk)
 }
 
-// Not `async`, so that only a small function is retained while a model generates.
-function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
+async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
   const firstByteMs = context.clock.now() - reserved.startedAtMs
-  const pump = (): Promise<void> =>
-    pumpStream(context, reserved, response, keeper(context, reserved, response)).then((pumped) =>
-      endPumped(context, reserved, response, { ...pumped, firstByteMs }),
-    )
   // The id reaches the caller with the first bytes, so its owner is stored before them.
   const { answerIds } = response.call.transform
-  return answerIds === undefined
-    ? pump()
-    : saveContinuation(context, reserved, response.candidate, answerIds).then(pump)
+  if (answerIds !== undefined) await saveContinuation(context, reserved, response.candidate, answerIds)
+  const pumped = await pumpStream(context, reserved, response, keeper(context, reserved, response))
+  await endPumped(context, reserved, response, { ...pumped, firstByteMs })
 }
 
 async function endPumped(
