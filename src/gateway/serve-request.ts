@@ -12,7 +12,7 @@ import { runFailedHooks } from '../pipeline/hooks/request-hooks.ts'
 import { unknownModel } from '../pipeline/model-notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
-import { type CompletionOf, runToEnd } from '../pipeline/serve.ts'
+import { type CompletionOf, runStages } from '../pipeline/serve.ts'
 import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
 import { serveStoredObjects } from '../pipeline/stored-objects.ts'
 import type { RouteOverride } from '../routing/candidate.ts'
@@ -97,7 +97,9 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (server.overload !== undefined) server.overload.check(server.inFlight.size)
     if (context.observers !== undefined)
       received.observation = context.observers.begin(received, incoming.toolCall?.states)
-    await runToEnd(context, received, server.completionOf)
+    // The stages do not wait for the end, because they would keep their data while a model generates.
+    const unfinished = await runStages(context, received, server.completionOf)
+    if (unfinished !== undefined) await unfinished.end
   } catch (thrown) {
     const isNoJson = GatewayError.isInstance(thrown) && thrown.code === 'invalid_json'
     const cause = isNoJson ? unreadableBody(request, thrown) : thrown

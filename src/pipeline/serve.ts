@@ -36,37 +36,47 @@ export type CompletionOf = (parsed: Parsed) => Completion | undefined
 /**
  * Runs the stages of every request: authenticate → parse → admit → request hooks → cache → reserve → route → dispatch ⇄ vendor →
  * answer hooks → settle → respond. A JSON response is settled before it is sent; a stream when it has ended, failed or been
- * abandoned; a task by the worker. Each admission is released once, and each hold ends once. Resolves when the answer has ended.
+ * abandoned; a task by the worker. Each admission is released once, and each hold ends once.
+ * @returns The rest of the answer, which must be awaited, or `undefined` if there is none.
  * @throws GatewayError if the caller gets an error.
  */
-export async function runToEnd(
+export async function runStages(
   context: PipelineContext,
   received: Received,
   completionOf: CompletionOf,
-): Promise<void> {
+): Promise<Unfinished | undefined> {
   const authenticated = authenticate(context, received)
   const parsed = await parse(context, isPending(authenticated) ? await authenticated : authenticated)
   let completion = completionOf(parsed) ?? immediate
   // A request that was accepted earlier and runs now has already passed the hooks.
   const hooks = parsed.answerId === undefined ? context.hooks?.of(parsed.endpoint)?.request : undefined
-  let written = hooks && { body: parsed.body, bytes: parsed.bytes }
+  const written = hooks && { body: parsed.body, bytes: parsed.bytes }
   if (hasReferences(parsed, completion)) await lookUp(context, parsed, completion)
   const admitted = completion.isUnlimited === true ? admitUnlimited(context, parsed) : await admit(context, parsed)
   if (hooks !== undefined && written !== undefined) {
     const outcome = await askRequestHooks(context, admitted, written, hooks, completionOf)
-    if (outcome.answered !== undefined) return answerByHook(context, admitted, outcome.answered)
+    if (outcome.answered !== undefined) {
+      await answerByHook(context, admitted, outcome.answered)
+      return undefined
+    }
     completion = outcome.completion ?? completion
-    // Until a stream ends, this function keeps what it refers to.
-    written = undefined
   }
   // Cached answers announce the retirement of their model too.
   const retirement = context.retirements.headerFor(context, admitted.chain)
   if (retirement !== undefined) admitted.addHeaders(retirement)
-  const unfinished =
-    context.cache === undefined
-      ? await answer(context, admitted, completion)
-      : await throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
-  if (unfinished !== undefined) await unfinished.end
+  return context.cache === undefined
+    ? await answer(context, admitted, completion)
+    : await throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
+}
+
+/** Runs the stages of a request. Resolves when the answer has ended. */
+export async function runToEnd(
+  context: PipelineContext,
+  received: Received,
+  completionOf: CompletionOf,
+): Promise<void> {
+  const unfinished = await runStages(context, received, completionOf)
+  await unfinished?.end
 }
 
 /** Whether {@link lookUp} has something to do. */
