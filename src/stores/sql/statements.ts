@@ -7,7 +7,7 @@ export type SqlParameter = string | number | bigint | boolean | null | Uint8Arra
 export type SqlStatement = readonly [text: string, parameters: readonly SqlParameter[]]
 
 /**
- * Work that yields statements and receives their rows. The text is written once, and a driver runs it at once or with `await`.
+ * Work that yields statements and receives their rows. The text is written once, and a driver runs it synchronously or with `await`.
  * Statements that change rows return only those of `RETURNING`.
  */
 export type SqlWork<Value> = Generator<SqlStatement, Value, readonly SqlRow[]>

@@ -16,7 +16,7 @@ const event = new EventLines()
 /**
  * Reads a vendor's stream of server-sent events, one event at a time, at any chunk borders. Nothing is read after the end or a
  * failure. Events that differ from an earlier one only in a text may be read without parsing.
- * @typeParam Kind What a dialect knows about such events.
+ * @typeParam Kind Facts of a dialect about such events.
  */
 abstract class EventReader<Kind> {
   failure: VendorFailure | undefined
