@@ -1,5 +1,3 @@
-import { memberNames } from '../core/known-members.ts'
-
 /** Limits of a model that the gateway itself needs. An omitted limit is unknown. */
 export interface ModelLimits {
   /** Maximum number of input tokens. */
@@ -13,10 +11,6 @@ export interface ModelLimits {
   /** Whether vectors may be truncated to sizes that the vendor does not support. False for models with a closed list of sizes. */
   readonly truncatesDimensions?: boolean
 }
-
-export const MODEL_LIMITS_MEMBERS = memberNames<ModelLimits>()(
-  'contextTokens maxOutputTokens dimensions nativeDimensions truncatesDimensions',
-)
 
 /** Abilities of an image model. If an ability is omitted, the vendor decides, unless documented otherwise. */
 export interface ImageAbilities {
@@ -54,11 +48,6 @@ export interface ImageAbilities {
   readonly inputTokensPerImage?: number
 }
 
-export const IMAGE_MEMBERS = memberNames<ImageAbilities>()(
-  'sizes defaultSize freeSize aspectRatios referenceImages maxImages takesMask qualities outputFormats',
-  'refusedFields answersWithUrls outputTokens inputTokensPerImage',
-)
-
 /** Kinds of input from which a video is generated. */
 export const VIDEO_TASKS = ['t2v', 'i2v', 'r2v'] as const
 
@@ -85,10 +74,6 @@ export interface VideoAbilities {
   readonly takesShotType?: boolean
 }
 
-export const VIDEO_MEMBERS = memberNames<VideoAbilities>()(
-  'task resolutions durations durationsWithReferenceVideo maxBilledSeconds geometry canMute takesShotType',
-)
-
 /** Audio formats of speech answers. */
 export const SPEECH_FORMATS = ['mp3', 'wav', 'pcm', 'opus', 'aac', 'flac'] as const
 
@@ -103,8 +88,6 @@ export interface SpeechAbilities {
   /** Maximum number of characters per call to the vendor. Longer texts are split into several calls. */
   readonly maxCharacters: number
 }
-
-export const SPEECH_MEMBERS = memberNames<SpeechAbilities>()('voices formats takesInstructions maxCharacters')
 
 /** Formats of transcripts. */
 export const TRANSCRIPTION_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'] as const
@@ -123,8 +106,6 @@ export interface TranscriptionAbilities {
   /** Maximum size of a file in bytes. Default 25 MiB. */
   readonly maxFileBytes?: number
 }
-
-export const TRANSCRIPTION_MEMBERS = memberNames<TranscriptionAbilities>()('formats streams refusedFields maxFileBytes')
 
 /** Facts of the called model that an endpoint may use. */
 export interface ModelFacts {

@@ -1,4 +1,3 @@
-import { memberNames } from '../core/known-members.ts'
 import type { AnyModelKind, ModelKind } from '../core/model-kind.ts'
 import type {
   ImageAbilities,
@@ -31,8 +30,6 @@ export interface ModelRoute {
    */
   readonly when?: Readonly<Record<string, string>> | undefined
 }
-
-export const ROUTE_MEMBERS = memberNames<ModelRoute>()('vendor upstream weight priority when')
 
 /** Row of the catalog. Callers use its public id verbatim. */
 export interface CatalogModel extends ModelFacts {
@@ -94,11 +91,6 @@ export interface ModelDefinition
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. Required without `routes`. */
   readonly vendor?: string | undefined
 }
-
-export const MODEL_MEMBERS = memberNames<ModelDefinition>()(
-  'id kind vendor upstream routes aliases fallbacks created retires displayName inputModalities outputModalities',
-  'abilities groups promptCaching protocol limits reasonsUnseen image video speech transcription',
-)
 
 /** Returns the ids of the vendors that serve a row: those of its routes, or its own vendor. */
 export function servingVendors({ vendor, routes }: Pick<ModelDefinition, 'vendor' | 'routes'>): readonly string[] {
