@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { objectOf } from '../core/json.ts'
 import { checkEnumerated, checkMembers, memberNames } from '../core/known-members.ts'
 import { MODEL_KINDS } from '../core/model-kind.ts'
 import { onDemand } from '../core/on-demand.ts'
@@ -241,8 +242,4 @@ function checkModelRow(row: unknown, owner: string, path: string): void {
 /** Returns the value at a path such as `video.task`. */
 function memberAt(row: Readonly<Record<string, unknown>>, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => objectOf(value)[name], row)
-}
-
-function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { checkMembers, memberNames } from '../../core/known-members.ts'
+import { checkMembers } from '../../core/known-members.ts'
 import { parseDecimal } from '../../core/money.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import { configurationError } from '../configuration-error.ts'
@@ -23,8 +23,6 @@ export interface PriceRow {
   readonly when?: PriceConditions | undefined
 }
 
-const PRICE_ROW_MEMBERS = memberNames<PriceRow>()('model meter amount per minimum when')
-
 /** Conditions of a price: billing fields and their values, and the size of the prompt. */
 export interface PriceConditions {
   /** Number of input tokens, as counted by the vendor, that a call must exceed. The price then applies to all tokens of the call. */
@@ -41,8 +39,6 @@ export interface PriceFile {
   /** Comment for readers, without effect. */
   readonly comment?: string | undefined
 }
-
-const PRICE_FILE_MEMBERS = memberNames<PriceFile>()('currency prices comment')
 
 const LARGEST_UNIT_COUNT = 1_000_000_000_000
 
@@ -111,11 +107,11 @@ function described(file: unknown): string {
 }
 
 function checkNames(file: object): void {
-  checkMembers(file, PRICE_FILE_MEMBERS, 'prices')
+  checkMembers(file, priceFile().shape, 'prices')
   const { prices } = file as Partial<PriceFile>
   if (!Array.isArray(prices)) return
   for (const [index, row] of prices.entries())
-    if (typeof row === 'object') checkMembers(row, PRICE_ROW_MEMBERS, '', `prices[${index}]`)
+    if (typeof row === 'object') checkMembers(row, priceRow().shape, '', `prices[${index}]`)
 }
 
 function isDecimal(text: string): boolean {
