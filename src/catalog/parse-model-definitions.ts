@@ -3,7 +3,7 @@ import { objectOf } from '../core/json.ts'
 import { checkEnumerated, checkMembers, memberNames } from '../core/known-members.ts'
 import { MODEL_KINDS } from '../core/model-kind.ts'
 import { onDemand } from '../core/on-demand.ts'
-import { configurationError } from './configuration-error.ts'
+import { schemaError } from '../core/option-schema.ts'
 import type {
   CatalogModel,
   ImageAbilities,
@@ -167,7 +167,7 @@ export const modelDefinition = onDemand(() =>
 export function parseModelDefinitions(json: unknown): readonly ModelDefinition[] {
   if (Array.isArray(json) && json.every(isObject)) checkModelRows(json, '')
   const result = z.array(modelDefinition()).safeParse(json)
-  if (!result.success) throw configurationError('models', result.error.issues)
+  if (!result.success) throw schemaError('models', result.error.issues)
   return result.data
 }
 

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { checkMembers } from '../../core/known-members.ts'
 import { parseDecimal } from '../../core/money.ts'
 import { onDemand } from '../../core/on-demand.ts'
-import { configurationError } from '../configuration-error.ts'
+import { schemaError } from '../../core/option-schema.ts'
 import { METERS, METERS_WITH_MINIMUM, type Meter } from './rate.ts'
 
 /** Row of a price list. */
@@ -95,9 +95,9 @@ export function checkPriceFile(file: unknown): PriceFile {
     throw new TypeError(`prices: expected { currency: 'USD', prices: [...] }, not ${described(file)}`)
   checkNames(file)
   const outer = priceFile().safeParse(file)
-  if (!outer.success) throw configurationError('', outer.error.issues)
+  if (!outer.success) throw schemaError('', outer.error.issues)
   const rows = z.array(priceRow()).safeParse(outer.data.prices)
-  if (!rows.success) throw configurationError('prices', rows.error.issues)
+  if (!rows.success) throw schemaError('prices', rows.error.issues)
   return { currency: outer.data.currency, prices: rows.data, comment: outer.data.comment }
 }
 

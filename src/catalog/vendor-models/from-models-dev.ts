@@ -3,6 +3,7 @@ import { kindFacts, MODEL_KINDS } from '../../core/model-kind.ts'
 import { PRICED_BY_THINKING_MODE } from '../models/built-in-models.ts'
 import { objectOf, withoutDefault } from '../prices/price-import.ts'
 import {
+  ABILITIES,
   dateSeconds,
   type ListPrice,
   type ListPriceTier,
@@ -68,9 +69,7 @@ function modelOf(id: string, entry: Readonly<Record<string, unknown>>, fields: C
     },
     inputModalities,
     outputModalities,
-    abilities: (['reasoning', 'tool_call', 'structured_output', 'temperature'] as const).filter(
-      (ability) => isChat && entry[ability] === true,
-    ),
+    abilities: ABILITIES.filter((ability) => isChat && entry[ability] === true),
     created: typeof entry['release_date'] === 'string' ? dateSeconds(entry['release_date']) : 0,
     ...(price === undefined ? {} : { price }),
     tiers: price === undefined ? [] : tiersOf(cost, fields),

@@ -174,13 +174,7 @@ function Settings({ account, path, session, read }: PartProps & { account: Accou
         <Field name="name" label="Name" value={account.name ?? ''} />
         <Field name="tier" label="Tier" value={account.tier} options={choices('paid', 'free')} />
         <Field name="plan" label="Plan" value={account.plan ?? ''} />
-        <Field name="cap" label="Spending cap, dollars" value={account.spending_cap?.amount ?? ''} />
-        <Field
-          name="period"
-          label="Cap period"
-          value={account.spending_cap?.period ?? 'month'}
-          options={choices('month', 'day')}
-        />
+        <CapFields cap={account.spending_cap} />
         {mayMoney ? (
           <>
             <Field name="billing" label="Billing" value={account.billing ?? ''} options={BILLING} />
@@ -214,7 +208,7 @@ function settingsOf({ name, tier, plan, cap, period, billing, credit_limit }: Va
     name: name ?? null,
     tier,
     plan: plan ?? null,
-    spending_cap: cap === undefined ? null : { amount: cap, period },
+    spending_cap: capOf({ cap, period }) ?? null,
     ...(mayMoney ? { billing: billing ?? null, credit_limit: credit_limit ?? null } : {}),
   }
 }
@@ -496,15 +490,29 @@ function KeyState({ of: { revoked_at_ms, expires_at_ms } }: { of: Key }) {
   )
 }
 
+/** Limits of a key: the field of the form, the member in the API, and the texts of both. */
+const LIMITS = [
+  { field: 'rpm', name: 'requests_per_minute', label: 'Requests per minute', unit: 'requests/min' },
+  { field: 'tpm', name: 'tokens_per_minute', label: 'Tokens per minute', unit: 'tokens/min' },
+  { field: 'concurrency', name: 'concurrency', label: 'At once', unit: 'at once' },
+] as const
+
 /** Fields of limits and cap, filled with those of a key. */
 function LimitFields({ of }: { of?: Key }) {
-  const { limits, spending_cap: cap } = of ?? { limits: null, spending_cap: null }
-  const text = (limit: number | null | undefined): string => (limit == null ? '' : String(limit))
   return (
     <>
-      <Field name="rpm" label="Requests per minute" type="number" value={text(limits?.requests_per_minute)} />
-      <Field name="tpm" label="Tokens per minute" type="number" value={text(limits?.tokens_per_minute)} />
-      <Field name="concurrency" label="At once" type="number" value={text(limits?.concurrency)} />
+      {LIMITS.map(({ field, name, label }) => (
+        <Field key={field} name={field} label={label} type="number" value={String(of?.limits?.[name] ?? '')} />
+      ))}
+      <CapFields cap={of?.spending_cap ?? null} />
+    </>
+  )
+}
+
+/** Fields of a spending cap. */
+function CapFields({ cap }: { cap: AccountObject['spending_cap'] }) {
+  return (
+    <>
       <Field name="cap" label="Spending cap, dollars" value={cap?.amount ?? ''} />
       <Field name="period" label="Cap period" value={cap?.period ?? 'month'} options={choices('month', 'day')} />
     </>
@@ -525,22 +533,15 @@ function scopeText({ endpoints, models }: Key): string {
 }
 
 function limitsText({ limits }: Key): string {
-  if (limits === null) return ''
-  const texts = [
-    limits.requests_per_minute == null ? '' : `${limits.requests_per_minute} requests/min`,
-    limits.tokens_per_minute == null ? '' : `${limits.tokens_per_minute} tokens/min`,
-    limits.concurrency == null ? '' : `${limits.concurrency} at once`,
-  ]
+  const texts = LIMITS.map(({ name, unit }) => (limits?.[name] == null ? '' : `${limits[name]} ${unit}`))
   return texts.filter((text) => text !== '').join(', ')
 }
 
-function limitsOf({ rpm, tpm, concurrency }: Values): object | undefined {
-  const limits = {
-    ...(rpm === undefined ? {} : { requests_per_minute: Number(rpm) }),
-    ...(tpm === undefined ? {} : { tokens_per_minute: Number(tpm) }),
-    ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
-  }
-  return Object.keys(limits).length === 0 ? undefined : limits
+function limitsOf(values: Values): object | undefined {
+  const given = LIMITS.flatMap(({ field, name }) =>
+    values[field] === undefined ? [] : [[name, Number(values[field])] as const],
+  )
+  return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
 function capOf({ cap, period }: Values): object | undefined {
