@@ -489,10 +489,10 @@ export function withoutDefault(id: string): string {
   return id.replace(/@default$/, '')
 }
 
-const OTHERWISE_SOLD = ['video', 'speech', 'transcription']
+const KINDS_NOT_PRICED_BY_TOKEN = ['video', 'speech', 'transcription']
 
 function isSoldByToken(model: CatalogModel): boolean {
-  return model.kinds.includes('chat') || !OTHERWISE_SOLD.some((kind) => model.kinds.includes(kind))
+  return model.kinds.includes('chat') || !KINDS_NOT_PRICED_BY_TOKEN.some((kind) => model.kinds.includes(kind))
 }
 
 function modelsDevPrices(key: string, row: Entry): EntryPrices {
