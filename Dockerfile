@@ -8,12 +8,13 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN mkdir packed && npm run build && npm pack --ignore-scripts --pack-destination packed
 
-# Installs it as a user would, with the packages for every store and for /mcp.
+# Installs it as a user would, with the packages for every store, for /mcp and for the hook jsonAnswer.
 FROM node:24-slim AS install
 WORKDIR /app
 COPY --from=build /build/packed/ packed/
 RUN npm install --omit=dev --ignore-scripts --no-audit --no-fund \
     "./$(ls packed/*.tgz)" pg@8 ioredis@6 @photostructure/sqlite@1 @modelcontextprotocol/server@2 \
+    @cfworker/json-schema@4 jsonrepair@3 \
     && rm -r packed
 
 FROM node:24-slim

@@ -240,13 +240,14 @@ export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scop
 export type { UnpricedModels } from './pipeline/model-notices.ts'
 export type { ConfigurationWarning } from './pipeline/notices.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
-export type { Circuit, OpenReason } from './routing/candidate.ts'
 export type {
+  Circuit,
   FallbackPolicy,
+  OpenReason,
   RouteOverride,
   RoutingOptions,
   RoutingStrategy,
-} from './routing/routing-options.ts'
+} from './routing/candidate.ts'
 export { createApiKey, type KeyRecord, type KeyStore, type KeysQuery } from './stores/api-keys.ts'
 export type { AuditEntry, AuditQuery, AuditStore } from './stores/audit-store.ts'
 export type { BlobRange, BlobStore, NewBlob, StoredBlob } from './stores/blob-store.ts'

@@ -83,7 +83,10 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'admin-api',
     ],
   },
-  { title: 'Inside', names: ['testing', 'architecture', 'adding-an-endpoint', 'adding-a-vendor', 'adding-a-store'] },
+  {
+    title: 'Inside',
+    names: ['testing', 'architecture', 'adding-an-endpoint', 'adding-a-vendor', 'adding-a-store', 'adding-a-meter'],
+  },
 ]
 
 /**

@@ -8,9 +8,8 @@ import { silentLogger } from '../core/logger.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import type { CatalogState } from '../gateway/catalog-options.ts'
 import type { Gateway } from '../gateway/gateway.ts'
-import { BufferedCall } from '../pipeline/buffered-call.ts'
 import { listUnpricedModels, nameOfUnpriced } from '../pipeline/model-notices.ts'
-import { headersAt, pathAt, withCredential } from '../pipeline/vendor-access.ts'
+import { BufferedCall, headersAt, pathAt, withCredential } from '../pipeline/vendor-access.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { pendingPostgresMigrations } from '../stores/postgres/migrations/migrate.ts'
 import { postgresConnection } from '../stores/postgres/postgres-connection.ts'
@@ -455,7 +454,7 @@ async function ask(
   const { headers = [] } = chatWire(vendor, apiKey) ?? {}
   // A GET has no body.
   const own = headers.filter((_, place) => headers[place - (place % 2)]?.toLowerCase() !== 'content-type')
-  const call = new BufferedCall((ended) => ended)
+  const call = new BufferedCall()
   const request = {
     origin: vendor.origin,
     path: pathAt(vendor, modelsPath(vendor, apiKey) ?? '/'),

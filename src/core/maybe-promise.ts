@@ -1,6 +1,6 @@
 /**
- * Value that a driver may return directly or as a promise. Callers may `await` either. The path of every request uses direct
- * values without `await`, because each `await` allocates (`bench/allocations.mjs`).
+ * Value that a driver may return directly or as a promise. Callers may `await` either. Small steps of
+ * every request return it instead of being `async`, because each `async` function allocates (`bench/allocations.mjs`).
  */
 export type MaybePromise<Value> = Value | PromiseLike<Value>
 

@@ -31,7 +31,7 @@ export function secret(length: number) {
   return z.string(text).min(length, text).optional()
 }
 
-/** One of several words. */
+/** Schema of one of several words. */
 export function oneOf<const Word extends string>(...words: readonly Word[]) {
   return z.enum(words, `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`).optional()
 }

@@ -58,6 +58,45 @@ export interface ModelUsage {
 /** A count of {@link Usage}. */
 export type UsageField = Exclude<keyof Usage, 'otherModels' | 'serviceTier'>
 
+/** Facts of a meter, by which a count of {@link Usage} is priced, stored and shown. */
+interface UsageMeter {
+  /** Name in prices and metrics. The names of tokens end with `_token`. */
+  readonly meter: string
+  /** Column of the SQL stores. Columns store whole numbers: of a count that may have a fraction, thousandths. */
+  readonly column: string
+  /** Count that includes it. */
+  readonly total?: 'inputTokens' | 'outputTokens'
+  /** Whether the count may have a fraction. Default false. */
+  readonly isFractional?: true
+  /** Whether models may be sold by this meter alone; its prices may then have a minimum. Default false. */
+  readonly isSoldByUnit?: true
+}
+
+/** Meters by their count. Totals come before their parts. See `docs/adding-a-meter.md`. */
+export const USAGE_METERS = {
+  inputTokens: { meter: 'input_token', column: 'input_tokens' },
+  outputTokens: { meter: 'output_token', column: 'output_tokens' },
+  cachedInputTokens: { meter: 'cached_input_token', column: 'cached_input_tokens', total: 'inputTokens' },
+  cacheWriteTokens: { meter: 'cache_write_token', column: 'cache_write_tokens', total: 'inputTokens' },
+  cacheWrite1hTokens: { meter: 'cache_write_1h_token', column: 'cache_write_1h_tokens', total: 'inputTokens' },
+  reasoningTokens: { meter: 'reasoning_token', column: 'reasoning_tokens', total: 'outputTokens' },
+  images: { meter: 'image', column: 'images', isSoldByUnit: true },
+  inputImageTokens: { meter: 'input_image_token', column: 'input_image_tokens', total: 'inputTokens' },
+  inputAudioTokens: { meter: 'input_audio_token', column: 'input_audio_tokens', total: 'inputTokens' },
+  outputImageTokens: { meter: 'output_image_token', column: 'output_image_tokens', total: 'outputTokens' },
+  videoSeconds: { meter: 'video_second', column: 'video_milliseconds', isFractional: true, isSoldByUnit: true },
+  characters: { meter: 'character', column: 'characters', isSoldByUnit: true },
+  webSearches: { meter: 'web_search', column: 'web_searches' },
+  audioSeconds: { meter: 'audio_second', column: 'audio_milliseconds', isFractional: true, isSoldByUnit: true },
+  searchUnits: { meter: 'search_unit', column: 'search_units', isSoldByUnit: true },
+  hookUnits: { meter: 'hook_unit', column: 'hook_units' },
+} as const satisfies Readonly<Record<UsageField, UsageMeter>>
+
+/** Counts with the facts of their meters, in the order of {@link USAGE_METERS}. */
+export const METERS_BY_FIELD: readonly (readonly [field: UsageField, facts: UsageMeter])[] = Object.entries(
+  USAGE_METERS,
+) as [UsageField, UsageMeter][]
+
 /** The counts of {@link Usage}. */
 export type UsageCounts = Omit<Usage, 'otherModels' | 'serviceTier'>
 

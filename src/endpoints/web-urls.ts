@@ -41,7 +41,7 @@ export type Part = Readonly<Record<string, unknown>>
 export interface PartPlaces {
   /** Member of the request with the messages or items. */
   readonly list: string
-  /** Paths to further parts within a part: `content`, `source.content`. */
+  /** Paths to nested parts within a part: `content`, `source.content`. */
   readonly nested: readonly string[]
 }
 

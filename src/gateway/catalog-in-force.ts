@@ -9,7 +9,7 @@ import { type ModelVendor, VendorModels } from '../catalog/vendor-models/vendor-
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { EndpointTable } from '../pipeline/pipeline-context.ts'
-import { catalogForRoutes } from '../routing/route-table.ts'
+import { catalogForRoutes } from '../routing/candidate.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { GatewayOptions } from './options.ts'
 

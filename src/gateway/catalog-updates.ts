@@ -3,8 +3,8 @@ import { readFile, stat } from 'node:fs/promises'
 import { MAX_CATALOG_AGE_DAYS, parseSnapshot, Snapshot } from '../catalog/vendor-models/snapshot.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
-import { BufferedCall } from '../pipeline/buffered-call.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { BufferedCall } from '../pipeline/vendor-access.ts'
 import { egressRoute } from '../transport/egress.ts'
 import type { EgressRoute, Transport } from '../transport/transport.ts'
 import { joinChunks } from '../wire/chunks.ts'
@@ -130,7 +130,7 @@ export async function fetchText(
   { transport, clock, egress, maxBytes }: FetchTextOptions,
 ): Promise<string> {
   const { origin, pathname, search } = new URL(address)
-  const call = new BufferedCall((ended) => ended, maxBytes)
+  const call = new BufferedCall(maxBytes)
   let stop: (fault: Error) => void = () => undefined
   const stopped = new Promise<never>((_resolve, reject) => {
     stop = reject

@@ -10,9 +10,9 @@ import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../endpoints/token-es
 import { HookTable } from '../hooks/hook-table.ts'
 import { Disconnects } from '../pipeline/abort-scope.ts'
 import { Observers } from '../pipeline/call-observation.ts'
-import { Deadlines } from '../pipeline/deadlines.ts'
+import { Deadlines, SilenceWatch } from '../pipeline/call-timers.ts'
 import { FetchedBytes, imageFetcher } from '../pipeline/fetched-media.ts'
-import { ConfigurationWarnings, RetirementNotices } from '../pipeline/notices.ts'
+import { ConfigurationWarnings, PrincipalFaults, RetirementNotices } from '../pipeline/notices.ts'
 import {
   AccountPlans,
   emit,
@@ -21,13 +21,10 @@ import {
   StateMakers,
   type Timeouts,
 } from '../pipeline/pipeline-context.ts'
-import { PrincipalFaults } from '../pipeline/principal-faults.ts'
-import { RetryBudget } from '../pipeline/retry-budget.ts'
-import { SilenceWatch } from '../pipeline/silence-watch.ts'
 import { probeStore, SettlementRetries, StoreOutage } from '../pipeline/store-health.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
-import { circuitOf } from '../routing/candidate.ts'
-import { callsInFlight, RouteTable } from '../routing/route-table.ts'
+import { callsInFlight, circuitOf, RouteTable } from '../routing/candidate.ts'
+import { RetryBudget } from '../routing/selection.ts'
 import { memoryConcurrencyLimiter, memoryRateLimiter } from '../stores/memory/memory-limiters.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { Retention } from '../stores/retention.ts'

@@ -5,7 +5,7 @@ import { isJsonObject, readCallerJson } from '../core/json.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import { admitEstimate } from '../pipeline/admission.ts'
+import { admit } from '../pipeline/admission.ts'
 import { CallRecord, type Parsed } from '../pipeline/call-record.ts'
 import { estimateFor } from '../pipeline/estimate.ts'
 import { innerRequest, NOWHERE } from '../pipeline/idempotent-request.ts'
@@ -135,7 +135,7 @@ export async function serveEstimate(
   const { value } = readCallerJson(await readJsonBytes(context, request))
   const header = (name: string): string | undefined => (name === 'idempotency-key' ? undefined : request.header(name))
   const received = askedAbout(context, principal, checked(value), header)
-  const admitted = await admitEstimate(context, await readRequest(context, received))
+  const admitted = await admit(context, await readRequest(context, received), false)
   respondJson(sink, received.requestId, estimateOf(context, admitted), pushLimits([], admitted))
 }
 

@@ -15,7 +15,7 @@ import { type Observers, ToolCallObservation } from '../pipeline/call-observatio
 import { type UnpricedModels, unpricedModels } from '../pipeline/model-notices.ts'
 import type { ConfigurationWarning } from '../pipeline/notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
-import type { RouteOverride } from '../routing/routing-options.ts'
+import type { RouteOverride } from '../routing/candidate.ts'
 import type { Principal } from '../stores/principal.ts'
 import { DeferredAnswers, DeferredRunner } from '../tasks/deferred-answers.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'

@@ -4,7 +4,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
-import type { PrincipalFaults } from '../pipeline/principal-faults.ts'
+import type { PrincipalFaults } from '../pipeline/notices.ts'
 import {
   createApiKey,
   findKey,

@@ -5,8 +5,16 @@ import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { createWithinBounds, replayOf } from '../pipeline/idempotent-request.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
-import { type Circuit, CLOSED, circuitOf, ejected, type OpenReason, type VendorKey } from '../routing/candidate.ts'
-import { callsInFlight, type RouteTable } from '../routing/route-table.ts'
+import {
+  type Circuit,
+  CLOSED,
+  callsInFlight,
+  circuitOf,
+  ejected,
+  type OpenReason,
+  type RouteTable,
+  type VendorKey,
+} from '../routing/candidate.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim, type StoredAnswer } from '../stores/idempotency-store.ts'
 import { administer } from './audit.ts'
 

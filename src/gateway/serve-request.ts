@@ -1,7 +1,6 @@
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
-import { isPending } from '../core/maybe-promise.ts'
 import { overloadReason } from '../core/memory-use.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -13,10 +12,10 @@ import { runFailedHooks } from '../pipeline/hooks/request-hooks.ts'
 import { unknownModel } from '../pipeline/model-notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
-import { type CompletionOf, pipeline, readRequest } from '../pipeline/serve.ts'
+import { type CompletionOf, runStages } from '../pipeline/serve.ts'
 import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
 import { serveStoredObjects } from '../pipeline/stored-objects.ts'
-import type { RouteOverride } from '../routing/routing-options.ts'
+import type { RouteOverride } from '../routing/candidate.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredSubmission, TaskSubmission } from '../tasks/submit-task.ts'
@@ -97,8 +96,8 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (server.overload !== undefined) server.overload.check(server.inFlight.size)
     if (context.observers !== undefined)
       received.observation = context.observers.begin(received, incoming.toolCall?.states)
-    const answering = pipeline(context, await readRequest(context, received), server.completionOf)
-    const unfinished = isPending(answering) ? await answering : answering
+    // The stages do not wait for the end, because they would keep their data while a model generates.
+    const unfinished = await runStages(context, received, server.completionOf)
     if (unfinished !== undefined) await unfinished.end
   } catch (thrown) {
     const isNoJson = GatewayError.isInstance(thrown) && thrown.code === 'invalid_json'

@@ -9,7 +9,7 @@ import type {
   RequestFacts,
   StoreFacts,
 } from '../core/observer.ts'
-import type { Usage } from '../core/usage.ts'
+import { METERS_BY_FIELD, type Usage, type UsageField } from '../core/usage.ts'
 import {
   HistogramSeries,
   MAX_SERIES,
@@ -47,6 +47,16 @@ const WEBHOOK_STATES = {
   failed: true,
   disabled: true,
 } satisfies Record<Extract<GatewayEvent, { type: 'webhook-attempted' }>['state'], true>
+
+const TOKEN_SUFFIX = '_token'
+
+/** Values of the label `kind` by count, without the totals of tokens. */
+const DETAIL_KINDS = new Map<string, { readonly name: string; readonly isOfTokens: boolean }>(
+  METERS_BY_FIELD.filter(([field]) => field !== 'inputTokens' && field !== 'outputTokens').map(([field, { meter }]) => {
+    const isOfTokens = meter.endsWith(TOKEN_SUFFIX)
+    return [field, { name: isOfTokens ? meter.slice(0, -TOKEN_SUFFIX.length) : meter, isOfTokens }]
+  }),
+)
 
 /**
  * Counts the activity of observed gateways. Pass it to `createGateway({ observe: [metrics] })`, and to `metricsHandler`. It stores
@@ -233,26 +243,19 @@ export class GatewayMetrics implements Observer {
     return ofAccount(this.set.cost, account, [route.model, route.vendor, endpoint])
   }
 
-  /** Totals include their parts. Each count is written out, because a loop over names costs more than everything else. */
+  /** Totals include their parts. */
   #use({ model, vendor, input, output }: RouteSeries, usage: Usage): void {
     const { inputTokens = 0, outputTokens = 0 } = usage
     if (inputTokens > 0) input.series.value += inputTokens
     if (outputTokens > 0) output.series.value += outputTokens
-    const { tokens, units } = this.set
-    add(tokens, usage.cachedInputTokens, model, vendor, 'cached_input')
-    add(tokens, usage.cacheWriteTokens, model, vendor, 'cache_write')
-    add(tokens, usage.cacheWrite1hTokens, model, vendor, 'cache_write_1h')
-    add(tokens, usage.reasoningTokens, model, vendor, 'reasoning')
-    add(tokens, usage.inputImageTokens, model, vendor, 'input_image')
-    add(tokens, usage.inputAudioTokens, model, vendor, 'input_audio')
-    add(tokens, usage.outputImageTokens, model, vendor, 'output_image')
-    add(units, usage.images, model, vendor, 'image')
-    add(units, usage.videoSeconds, model, vendor, 'video_second')
-    add(units, usage.characters, model, vendor, 'character')
-    add(units, usage.webSearches, model, vendor, 'web_search')
-    add(units, usage.audioSeconds, model, vendor, 'audio_second')
-    add(units, usage.searchUnits, model, vendor, 'search_unit')
-    add(units, usage.hookUnits, model, vendor, 'hook_unit')
+    // Most calls have few of the counts.
+    for (const field in usage) {
+      const kind = DETAIL_KINDS.get(field)
+      const count = kind === undefined ? 0 : (usage[field as UsageField] ?? 0)
+      if (kind === undefined || !(count > 0)) continue
+      const family = kind.isOfTokens ? this.set.tokens : this.set.units
+      family.at(model, vendor, kind.name).value += count
+    }
   }
 
   /** Returns the value of the label, or `undefined` if there is none. */
@@ -285,16 +288,6 @@ function ofAccount<Series extends object>(
   labels: readonly string[],
 ): Series {
   return family.within(MAX_SERIES / 2, ...labels, account) ?? family.at(...labels, OTHER)
-}
-
-function add(
-  family: MetricFamily<NumberSeries>,
-  count: number | undefined,
-  model: string,
-  vendor: string,
-  kind: string,
-): void {
-  if (count !== undefined && count > 0) family.at(model, vendor, kind).value += count
 }
 
 function sum(numbers: readonly number[]): number {

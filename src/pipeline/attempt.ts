@@ -1,4 +1,3 @@
-import type { CatalogModel } from '../catalog/model.ts'
 import type { Credential } from '../core/credential.ts'
 import type { AnswerBody, ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
 import type { CredentialCache } from '../routing/credential-cache.ts'
@@ -7,7 +6,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/chunks.ts'
 import { requestIdOf } from '../wire/headers.ts'
 import { AbortScope } from './abort-scope.ts'
-import { BufferedCall, type BufferedOutcome, type CandidateCall } from './buffered-call.ts'
+import { reportedSilenceMs, type VendorActivity, type WatchedAttempt } from './call-timers.ts'
 import {
   type AttemptFailure,
   failureOfAnswer,
@@ -17,9 +16,16 @@ import {
   withBillOf,
 } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { reportedSilenceMs, type VendorActivity, type WatchedAttempt } from './silence-watch.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
-import { isPatient, sendWithCredential, transportRequest, withCredential, withoutSecrets } from './vendor-access.ts'
+import {
+  BufferedCall,
+  type BufferedOutcome,
+  isPatient,
+  sendWithCredential,
+  transportRequest,
+  withCredential,
+  withoutSecrets,
+} from './vendor-access.ts'
 
 /** Maximum number of concurrent calls of a split batch. */
 const MAX_PARALLEL_CALLS = 8
@@ -111,12 +117,11 @@ interface WholeCalls extends Callee {
   readonly operation: Operation
 }
 
-function fetchWhole(calls: WholeCalls, scope: AbortScope): Promise<UnstreamedOutcome> {
-  const { operation } = calls
-  const { requests } = operation
-  return requests.length === 1
-    ? collectOne(calls, requests[0]!, scope, (collected) => outcomeOf(calls, operation, collected))
-    : collectAll(calls, scope).then((collected) => outcomeOf(calls, operation, collected))
+async function fetchWhole(calls: WholeCalls, scope: AbortScope): Promise<UnstreamedOutcome> {
+  const { requests } = calls.operation
+  const collected =
+    requests.length === 1 ? await collectOne(calls, requests[0]!, scope) : await collectAll(calls, scope)
+  return outcomeOf(calls, calls.operation, collected)
 }
 
 function outcomeOf(
@@ -154,47 +159,32 @@ function wholeBody(operation: Operation, answers: ChunkedAnswer[]): ReturnType<O
 
 type Collected = ChunkedAnswer[] | AttemptFailure
 
-/** Sends one call, and reads its result as soon as it is available. */
-function collectOne<Result>(
-  calls: WholeCalls,
-  wire: WireRequest,
-  scope: AbortScope,
-  read: (collected: Collected) => Result,
-): Promise<Result> {
+/** Sends one call, with a credential if it needs one. */
+function collectOne(calls: WholeCalls, wire: WireRequest, scope: AbortScope): Promise<Collected> {
   const { credentials } = calls
-  if (credentials === undefined) return collect(calls, wire, scope, read)
+  if (credentials === undefined) return collect(calls, wire, scope)
   return sendWithCredential<Collected>({
     credentials,
     scope,
-    send: (credential) => collect(calls, wire, scope, asItIs, credential),
+    send: (credential) => collect(calls, wire, scope, credential),
     failureOf: (collected) => (Array.isArray(collected) ? undefined : collected),
     failed: (failure) => failure,
-  }).then(read)
+  })
 }
 
-function collect<Result>(
-  calls: WholeCalls,
-  wire: WireRequest,
-  scope: AbortScope,
-  read: (collected: Collected) => Result,
-  credential?: Credential,
-): Promise<Result> {
+function collect(calls: WholeCalls, wire: WireRequest, scope: AbortScope, credential?: Credential): Promise<Collected> {
   const { context, vendor, transport, activity, firstByteMs, operation } = calls
-  const call: BufferedCall<Result> = new BufferedCall(
-    (outcome) => {
-      scope.delete(call)
-      const problem = problemOf(context, vendor, outcome, credential)
-      if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
-      if (call.answerBytes === undefined) return read(problem)
-      return read({ ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes })
-    },
-    undefined,
-    activity,
-  )
-  if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
+  const call = new BufferedCall(undefined, activity)
+  if (!scope.add(call)) return Promise.resolve(ABORTED)
   const request = transportRequest(context, vendor, wire, operation, firstByteMs)
   call.begin(transport, withCredential(request, credential, context.clock.now()))
-  return call.result
+  return call.result.then((outcome) => {
+    scope.delete(call)
+    const problem = problemOf(context, vendor, outcome, credential)
+    if (problem === undefined) return [(outcome as { readonly answer: ChunkedAnswer }).answer]
+    if (call.answerBytes === undefined) return problem
+    return { ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes }
+  })
 }
 
 /**
@@ -212,7 +202,7 @@ async function collectAll(calls: WholeCalls, scope: AbortScope): Promise<Collect
   const work = async (): Promise<void> => {
     while (next < requests.length && failures.length === 0) {
       const index = next++
-      const collected = await collectOne(calls, requests[index]!, siblings, asItIs)
+      const collected = await collectOne(calls, requests[index]!, siblings)
       if (Array.isArray(collected)) answers[index] = collected[0]!
       else if (failures.push(collected) === 1) siblings.abort()
     }
@@ -231,8 +221,6 @@ async function collectAll(calls: WholeCalls, scope: AbortScope): Promise<Collect
     ...(billedUsage === undefined ? {} : { billedUsage, isPartDone: true }),
   }
 }
-
-const asItIs = (collected: Collected): Collected => collected
 
 const ABORTED = failureOfTransport({
   phase: 'connect',
@@ -391,49 +379,4 @@ function openingFailure(
     case 'empty':
       return unusableResponse('the stream ended before any content', undefined)
   }
-}
-
-/** Total time of a request. */
-export interface RequestTime {
-  isOver: boolean
-}
-
-/** Context of a call that ends. */
-export interface EndedAttempt {
-  readonly requestId: string
-  readonly scope: AbortScope
-  readonly time: RequestTime
-}
-
-/**
- * Reports the outcome of an unstreamed call to its candidate, and returns it. A call that was stopped by a timeout counts as a
- * failure of its vendor; a call that was stopped for another reason counts for nothing.
- */
-export function endAttempt(
-  asked: CandidateCall,
-  tried: UnstreamedOutcome,
-  { requestId, scope, time }: EndedAttempt,
-): UnstreamedOutcome {
-  const outcome = time.isOver ? overdue(tried) : aboutModel(tried, asked.candidate.model)
-  if (outcome.kind === 'json') asked.answered()
-  else if (scope.isAborted && !time.isOver) asked.ignored()
-  else asked.failed(requestId, outcome.failure)
-  return outcome
-}
-
-/** An id that no catalog knows is the caller's own text, so a vendor without such a model blames the caller, and no alert is sent. */
-function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): UnstreamedOutcome {
-  const problem = outcome.kind === 'failed' ? outcome.failure.operatorProblem : undefined
-  if (family === undefined || problem === undefined || problem.concerns === 'key') return outcome
-  if (problem.status !== 400 && problem.status !== 404) return outcome
-  return { kind: 'failed', failure: failureOfVendor({ ...problem, kind: 'caller' }) }
-}
-
-/** Returns the failure as a timeout of the vendor: the total time of the request was exceeded before it answered. */
-function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
-  if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
-  const error = new Error('the total time of the request was exceeded')
-  // Known facts of the answer are kept.
-  const failure = { ...outcome.failure, ...failureOfTransport({ phase: 'sent', kind: 'timeout', error }) }
-  return { kind: 'failed', failure }
 }

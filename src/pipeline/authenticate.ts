@@ -45,7 +45,7 @@ function findPrincipal(
   context: PipelineContext,
   request: GatewayRequest,
   takesXApiKey: boolean,
-): MaybePromise<Principal | null | undefined> {
+): ReturnType<PipelineContext['authenticate']> {
   const authorization = oneCredential(request.header('authorization'))
   const apiKey = bearerToken(authorization) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
   return context.authenticate({ apiKey, header: (name) => request.header(name), request: request.hostRequest })

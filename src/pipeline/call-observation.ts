@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import type { ErrorCode, GatewayError } from '../core/errors.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type {
   AttemptEnd,
   GatewayState,
@@ -83,17 +83,9 @@ export class Observers implements SendingObservers {
    */
   begin(record: ObservedRequest, toolCalls: readonly unknown[] | undefined): CallObservation {
     const facts = new StartedRequest(record)
-    const { all } = this
-    const states: unknown[] = []
-    for (let index = 0; index < all.length; index++) {
-      let state: unknown
-      try {
-        state = all[index]!.requestStarted?.(facts, toolCalls?.[index])
-      } catch (error) {
-        this.threw('requestStarted', error)
-      }
-      states.push(state)
-    }
+    const states = this.each('requestStarted', (observer, index) =>
+      observer.requestStarted?.(facts, toolCalls?.[index]),
+    )
     return new CallObservation(this, states, facts.startedAtMs)
   }
 
@@ -103,14 +95,7 @@ export class Observers implements SendingObservers {
   }
 
   event(event: GatewayEvent): void {
-    if (!this.hearsEvents) return
-    for (const observer of this.all) {
-      try {
-        observer.event?.(event)
-      } catch (error) {
-        this.threw('event', error)
-      }
-    }
+    if (this.hearsEvents) this.each('event', (observer) => observer.event?.(event))
   }
 
   /** Notifies the observers of the new gateway. Exceptions reach the host. */
@@ -121,13 +106,8 @@ export class Observers implements SendingObservers {
 
   /** Notifies the observers that the gateway has closed. */
   detached(): void {
-    for (const observer of this.all) {
-      try {
-        if (this.#state !== undefined) observer.detached?.(this.#state)
-      } catch (error) {
-        this.threw('detached', error)
-      }
-    }
+    const state = this.#state
+    if (state !== undefined) this.each('detached', (observer) => observer.detached?.(state))
   }
 
   get #takePartInSending(): boolean {
@@ -142,6 +122,21 @@ export class Observers implements SendingObservers {
   /** Returns the transport of an attempt, or `undefined` for the default one. */
   transportOf(states: readonly unknown[]): Transport | undefined {
     return this.#transport?.for(states)
+  }
+
+  /** Calls each observer and returns the results. An exception affects neither the request nor other observers. */
+  each<Result>(
+    method: keyof Observer,
+    call: (observer: Observer, index: number) => Result,
+  ): readonly (Result | undefined)[] {
+    return this.all.map((observer, index) => {
+      try {
+        return call(observer, index)
+      } catch (error) {
+        this.threw(method, error)
+        return undefined
+      }
+    })
   }
 
   threw(method: keyof Observer, error: unknown): void {
@@ -241,57 +236,29 @@ export class CallObservation {
       isStream,
       startedAtMs: this.unixMs(nowMs),
     }
-    const { observers } = this
-    const states: unknown[] = []
-    for (let index = 0; index < observers.all.length; index++) {
-      let state: unknown
-      try {
-        state = observers.all[index]!.attemptStarted?.(this.states[index], facts)
-      } catch (error) {
-        observers.threw('attemptStarted', error)
-      }
-      states.push(state)
-    }
+    const states = this.observers.each('attemptStarted', (observer, index) =>
+      observer.attemptStarted?.(this.states[index], facts),
+    )
     return new AttemptObservation(this, states, nowMs)
   }
 
   /** Runs a store operation, and reports its duration to the observers. */
-  timed<Result>(operation: StoreFacts['operation'], run: () => MaybePromise<Result>): MaybePromise<Result> {
+  async timed<Result>(operation: StoreFacts['operation'], run: () => MaybePromise<Result>): Promise<Result> {
     if (!this.observers.hearsStore || this.#isOver) return run()
     const startedMs = this.observers.nowMs()
-    let result: MaybePromise<Result>
+    let isOk = false
     try {
-      result = run()
-    } catch (error) {
-      this.#stored(operation, false, startedMs)
-      throw error
-    }
-    if (!isPending(result)) {
-      this.#stored(operation, true, startedMs)
+      const result = await run()
+      isOk = true
       return result
+    } finally {
+      this.#stored(operation, isOk, startedMs)
     }
-    return result.then(
-      (value) => {
-        this.#stored(operation, true, startedMs)
-        return value
-      },
-      (error: unknown) => {
-        this.#stored(operation, false, startedMs)
-        throw error
-      },
-    )
   }
 
   #stored(operation: StoreFacts['operation'], isOk: boolean, startedMs: number): void {
     const facts = { operation, isOk, durationMs: this.observers.nowMs() - startedMs }
-    const { observers } = this
-    for (let index = 0; index < observers.all.length; index++) {
-      try {
-        observers.all[index]!.store?.(this.states[index], facts)
-      } catch (error) {
-        observers.threw('store', error)
-      }
-    }
+    this.observers.each('store', (observer, index) => observer.store?.(this.states[index], facts))
   }
 
   /** Notes that the request was settled. */
@@ -340,14 +307,7 @@ export class CallObservation {
       overheadMs: Math.max(0, durationMs - waitedMs),
       attempts: this.#attempts,
     }
-    const { observers } = this
-    for (let index = 0; index < observers.all.length; index++) {
-      try {
-        observers.all[index]!.requestEnded?.(this.states[index], end)
-      } catch (error) {
-        observers.threw('requestEnded', error)
-      }
-    }
+    this.observers.each('requestEnded', (observer, index) => observer.requestEnded?.(this.states[index], end))
   }
 }
 
@@ -391,13 +351,7 @@ export class AttemptObservation {
       durationMs: nowMs - this.#begunMs,
       firstByteMs: this.#firstByteMs,
     }
-    for (let index = 0; index < observers.all.length; index++) {
-      try {
-        observers.all[index]!.attemptEnded?.(this.#states[index], end)
-      } catch (error) {
-        observers.threw('attemptEnded', error)
-      }
-    }
+    observers.each('attemptEnded', (observer, index) => observer.attemptEnded?.(this.#states[index], end))
   }
 }
 
@@ -500,14 +454,7 @@ export class ToolCallObservation implements ObservedToolCall {
     this.observers = observers
     this.#startedAtMs = facts.startedAtMs
     this.#begunMs = observers.nowMs()
-    this.states = observers.all.map((observer) => {
-      try {
-        return observer.toolCallStarted?.(facts)
-      } catch (error) {
-        observers.threw('toolCallStarted', error)
-        return undefined
-      }
-    })
+    this.states = observers.each('toolCallStarted', (observer) => observer.toolCallStarted?.(facts))
   }
 
   ended(outcome: ToolCallOutcome, code?: ErrorCode): void {
@@ -516,12 +463,6 @@ export class ToolCallObservation implements ObservedToolCall {
     const { observers } = this
     const durationMs = observers.nowMs() - this.#begunMs
     const end: ToolCallEnd = { outcome, code, endedAtMs: this.#startedAtMs + durationMs, durationMs }
-    for (let index = 0; index < observers.all.length; index++) {
-      try {
-        observers.all[index]!.toolCallEnded?.(this.states[index], end)
-      } catch (error) {
-        observers.threw('toolCallEnded', error)
-      }
-    }
+    observers.each('toolCallEnded', (observer, index) => observer.toolCallEnded?.(this.states[index], end))
   }
 }

@@ -1,21 +1,32 @@
+// See docs/decisions/0005-charges-without-a-report.md.
+
 import { isCount } from '../catalog/prices/plausible-usage.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
-import { type Usage, type UsageField, withHookUnits } from '../core/usage.ts'
+import { type UnbilledUsage, type Usage, type UsageField, withHookUnits } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import { endUserOf } from '../stores/principal.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import type { ThresholdCrossing } from '../stores/spending.ts'
-import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
+import type { TaskDetails } from '../stores/task-store.ts'
+import { storableText, tagsOf, type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admission.ts'
-import type { CallObservation } from './call-observation.ts'
 import type { Candidate, Reserved } from './call-record.ts'
-import { chargeableUsage, reportBounds } from './estimate.ts'
+import { type AttemptFailure, mayStillRun } from './error-classification.ts'
+import {
+  chargeableUsage,
+  cutUsage,
+  estimatedUsage,
+  isSetByRequest,
+  mostUsage,
+  reportBounds,
+  usagePart,
+} from './estimate.ts'
 import { completeKey } from './idempotent-request.ts'
 import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './store-health.ts'
-import { attributionOf, type EndedCall, emitUnbilledEnding, usageDraft } from './usage-after-failure.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** Facts of an ended call that the settlement needs. */
@@ -62,77 +73,45 @@ export interface SettlementResult {
  * vendor's answer: the settlement is retried until the hold has expired, and the host gets an `internal-error` event, and
  * `settlement-given-up` when retries end.
  */
-export function settle(
+export async function settle(
   context: PipelineContext,
   reserved: Reserved,
   input: SettlementInput,
-): MaybePromise<SettlementResult> {
+): Promise<SettlementResult> {
+  const durationMs = context.clock.now() - reserved.startedAtMs
   const used = settledUsage(context, reserved, input)
-  if (used?.outputTokens !== undefined && input.own === undefined) noteSpeed(context, reserved, input, used)
+  if (used !== undefined && input.own === undefined) noteSpeed(context, reserved, input, used, durationMs)
   const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
   const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
-  const record = context.usage && usageDraft(context, reserved, input, usage)
+  const record = context.usage && usageDraft(reserved, input, usage, durationMs)
   const call: SettledCall = { input, usage, amount: amountOf(reserved, input, used), record }
-  let resolution: MaybePromise<Resolution | undefined>
+  const { observation } = reserved
+  let costNanoDollars: bigint | undefined
+  let dueNanoDollars = dueOf(call)
   try {
-    resolution =
-      reserved.observation === undefined
+    const resolving =
+      observation === undefined
         ? resolveHold(context, reserved, call)
-        : resolveObserved(context, reserved, call, reserved.observation)
+        : observation.timed('settle', () => resolveHold(context, reserved, call))
+    const resolution = isPending(resolving) ? await resolving : resolving
+    noteResolution(context, reserved, call, resolution)
+    costNanoDollars = resolution?.charged
+    if (resolution?.resolved === true) dueNanoDollars = totalOf(resolution)
   } catch (error) {
-    return unresolved(context, reserved, call, error)
+    reportFault(context, reserved.requestId, 'settle', error)
+    resolveLater(context, reserved, call, error)
   }
-  return isPending(resolution)
-    ? resolvedLater(context, reserved, call, resolution)
-    : resolved(context, reserved, call, resolution)
-}
-
-/** Notes the speed of a model, from an answer with reported usage. */
-function noteSpeed(
-  { tokenSizes, clock }: PipelineContext,
-  { startedAtMs, endpoint, body }: Reserved,
-  { ending, candidate }: SettlementInput,
-  { outputTokens = 0 }: Usage,
-): void {
-  if (candidate === undefined || ending.kind !== 'completed' || ending.usage === undefined) return
-  const tokens = outputTokens / (endpoint.answers?.(body) ?? 1)
-  tokenSizes.noteSpeed(candidate.model.id, tokens, clock.now() - startedAtMs)
-}
-
-// Separate from its caller, because a function that may create closures allocates for them in every call.
-function resolveObserved(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  observation: CallObservation,
-): MaybePromise<Resolution | undefined> {
-  return observation.timed('settle', () => resolveHold(context, reserved, call))
-}
-
-function resolvedLater(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  resolution: PromiseLike<Resolution | undefined>,
-): PromiseLike<SettlementResult> {
-  return resolution.then(
-    (told) => resolved(context, reserved, call, told),
-    (error) => unresolved(context, reserved, call, error),
-  )
-}
-
-function resolved(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  resolution: Resolution | undefined,
-): MaybePromise<SettlementResult> {
-  noteResolution(context, reserved, call, resolution)
-  return releaseSettled(context, reserved, call, {
-    usage: call.usage,
-    costNanoDollars: resolution?.charged,
-    dueNanoDollars: resolution?.resolved === true ? totalOf(resolution) : dueOf(call),
-  })
+  // The hold has ended or will end.
+  if (record !== undefined) noteRecord(context, call, record)
+  const { candidate, ending, firstByteMs } = input
+  if (candidate !== undefined) emitUnbilledEnding(context, reserved, candidate, ending)
+  const counted = usage ?? ending.unbilled?.usage
+  const released = release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
+  if (isPending(released)) await released
+  const result = { usage, costNanoDollars, dueNanoDollars }
+  if (context.onEvent !== undefined) emitEnded(context, reserved, call, result)
+  observation?.settled(reserved, { ...input, firstByteMs, ...result })
+  return result
 }
 
 /** Returns the cost of a call. Avoids an addition, which would create another bigint, for nearly every call. */
@@ -140,52 +119,17 @@ function totalOf({ charged, shortfall }: Resolution): bigint {
   return shortfall === 0n ? charged : charged + shortfall
 }
 
-function unresolved(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  error: unknown,
-): MaybePromise<SettlementResult> {
-  reportFault(context, reserved.requestId, 'settle', error)
-  resolveLater(context, reserved, call, error)
-  const result = { usage: call.usage, costNanoDollars: undefined, dueNanoDollars: dueOf(call) }
-  return releaseSettled(context, reserved, call, result)
-}
-
-/** Releases the rest and notifies the host, because the hold has ended or will end. */
-function releaseSettled(
-  context: PipelineContext,
-  reserved: Reserved,
-  call: SettledCall,
-  result: SettlementResult,
-): MaybePromise<SettlementResult> {
-  const { input, usage, record } = call
-  if (record !== undefined) noteRecord(context, call, record)
-  const { unbilled } = input.ending
-  if (input.candidate !== undefined) emitUnbilledEnding(context, reserved, input.candidate, input.ending)
-  const used = usage ?? unbilled?.usage
-  const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
-  return isPending(released)
-    ? released.then(() => ended(context, reserved, input, result))
-    : ended(context, reserved, input, result)
-}
-
-function ended(
-  context: PipelineContext,
-  reserved: Reserved,
-  input: SettlementInput,
-  result: SettlementResult,
-): SettlementResult {
-  if (context.onEvent !== undefined) emitEnded(context, reserved, input, result)
-  reserved.observation?.settled(reserved, {
-    ending: input.ending,
-    candidate: input.candidate,
-    status: input.status,
-    usage: result.usage,
-    costNanoDollars: result.costNanoDollars,
-    firstByteMs: input.firstByteMs,
-  })
-  return result
+/** Notes the speed of a model, from an answer with reported usage. */
+function noteSpeed(
+  { tokenSizes }: PipelineContext,
+  { endpoint, body }: Reserved,
+  { ending, candidate }: SettlementInput,
+  { outputTokens }: Usage,
+  durationMs: number,
+): void {
+  if (candidate === undefined || ending.kind !== 'completed' || ending.usage === undefined) return
+  if (outputTokens === undefined) return
+  tokenSizes.noteSpeed(candidate.model.id, outputTokens / (endpoint.answers?.(body) ?? 1), durationMs)
 }
 
 /** If retries fail too, the sweep frees the hold, and the call is not charged. */
@@ -271,7 +215,7 @@ function amountOf(
 function emitEnded(
   context: PipelineContext,
   reserved: Reserved,
-  { candidate, ending, status, own }: SettlementInput,
+  { input: { candidate, ending, status, own }, record }: SettledCall,
   { usage, costNanoDollars = 0n, dueNanoDollars }: SettlementResult,
 ): void {
   emitTo(context.onEvent, context.logger, {
@@ -290,7 +234,7 @@ function emitEnded(
     costNanoDollars,
     dueNanoDollars,
     durationMs: context.clock.now() - reserved.startedAtMs,
-    tags: attributionOf(reserved)?.tags ?? [],
+    tags: record?.tags ?? attributionOf(reserved)?.tags ?? [],
   })
 }
 
@@ -303,7 +247,7 @@ function resolveHold(
   const { input, usage, amount, record } = call
   const { hold, claim } = reserved
   const { candidate, answer, ending, own } = input
-  if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
+  if (hold === undefined) return claim && endClaim(context, claim, ending.kind === 'completed' ? answer : undefined)
   const nowMs = context.clock.now()
   if (amount === undefined || (candidate === undefined && own === undefined))
     return context.store.ledger.void(hold.id, nowMs)
@@ -323,14 +267,12 @@ function resolveHold(
   return context.store.ledger.settle(settlement, nowMs)
 }
 
-async function resolveClaim(
+async function endClaim(
   context: PipelineContext,
   claim: IdempotencyClaim,
-  ending: CallEnding,
   answer: StoredAnswer | undefined,
 ): Promise<undefined> {
-  const isKept = answer !== undefined && ending.kind === 'completed'
-  await (isKept ? completeKey(context, claim, answer) : context.store.idempotency.release(claim))
+  await (answer === undefined ? context.store.idempotency.release(claim) : completeKey(context, claim, answer))
 }
 
 /** Notifies the operator of an account's debt if the balance did not cover a charge. */
@@ -474,3 +416,227 @@ export function emitCrossings(
     }
   }
 }
+
+/** Failed attempt, and the usage that its vendor may bill. */
+export interface FailedAttempt<Asked extends Candidate = Candidate> {
+  readonly failure: AttemptFailure
+  readonly candidate: Asked
+  /** Usage that the vendor may bill without a report, or `undefined` for none. */
+  readonly unreported: Usage | undefined
+  /** Whether an event has reported the usage that the vendor may bill. It is not charged then. */
+  readonly isTold?: boolean
+}
+
+/** Returns a failed attempt with its usage. */
+export function failedAttempt<Asked extends Candidate>(
+  call: Reserved,
+  candidate: Asked,
+  failure: AttemptFailure,
+  operation: FailedOperation,
+): FailedAttempt<Asked> {
+  return { failure, candidate, unreported: estimateUnreported(call, failure, operation) }
+}
+
+/** Emits the usage that the vendor may bill for an attempt that no account is charged for. */
+export function told<Asked extends Candidate>(
+  context: PipelineContext,
+  call: Reserved,
+  attempt: FailedAttempt<Asked>,
+): FailedAttempt<Asked> {
+  const { failure, candidate, unreported } = attempt
+  const { billedUsage, isBillCounted: isEstimated = false } = failure
+  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, { usage: billedUsage, isEstimated })
+  if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, { usage: unreported, isEstimated: true })
+  return { ...attempt, isTold: true }
+}
+
+/** Usage of a failed call: the charged part, and the part that only the operator sees. */
+type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilled' | 'unreportedUsage'>
+
+/** Returns the usage of a call that no vendor answered. It is not charged, and the operator sees what the vendor may bill. */
+export function failedUsage(last: FailedAttempt | undefined): FailedUsage {
+  if (last === undefined || last.isTold === true) return NOTHING_CHARGED
+  const { failure, unreported: unreportedUsage } = last
+  const { billedUsage, isBillCounted: isEstimated = false } = failure
+  if (billedUsage === undefined) return { ...NOTHING_CHARGED, unreportedUsage }
+  return { ...NOTHING_CHARGED, unbilled: { usage: billedUsage, isEstimated }, unreportedUsage }
+}
+
+function estimate(usage: Usage): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
+  return { usage: undefined, estimatedUsage: usage }
+}
+
+const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
+
+/** Time for which a paid whole answer is awaited after its caller has disconnected, unless the policy drains; at most `drainMs`. */
+export const WHOLE_ANSWER_WAIT_MS = 10_000
+
+/**
+ * Returns the usage that a disconnected caller pays for. If the vendor failed or timed out, it is the same as for any other call.
+ * If the call was stopped because its caller disconnected, it is the prompt and the output written in that time. Vendors continue
+ * with a whole answer, so at least {@link WHOLE_ANSWER_WAIT_MS} after the disconnect count.
+ */
+export function abandonedUsage(
+  context: PipelineContext,
+  call: Reserved,
+  last: FailedAttempt | undefined,
+  { reasonsUnseen, isMaking }: { readonly reasonsUnseen: boolean; readonly isMaking: boolean },
+): FailedUsage {
+  if (last === undefined || last.isTold === true) return failedUsage(last)
+  const { mayHaveBegun, billedUsage, isBillCounted, outcome, isPartDone } = last.failure
+  // Some parts were answered, and the others were stopped before they were sent.
+  if (!mayHaveBegun && outcome === 'ignored' && isPartDone === true)
+    return { usage: billedUsage, estimatedUsage: undefined }
+  if (!mayHaveBegun || outcome !== 'ignored') return failedUsage(last)
+  const nowMs = context.clock.now()
+  const unwaitedMs = isMaking ? Math.max(0, WHOLE_ANSWER_WAIT_MS - call.calls.readOnMs(nowMs)) : 0
+  const stoppedAfterMs = nowMs - call.startedAtMs + unwaitedMs
+  const isUnseen = reasonsUnseen || isMaking
+  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen, isStopped: true, stoppedAfterMs })
+  if (billedUsage === undefined) return estimate(estimated)
+  if (isBillCounted === true) return estimate(cutUsage(billedUsage, estimated))
+  // The report covers the answered parts, and the others were sent too.
+  const usage = isPartDone === true ? mostUsage(billedUsage, estimated) : cutUsage(billedUsage, estimated)
+  return { usage, estimatedUsage: estimated }
+}
+
+/** Call that its vendor bills, or may bill. */
+export interface UsedCall extends UnbilledUsage {
+  readonly reserved: Reserved
+  readonly candidate: Candidate
+}
+
+/** Reports usage to the operator that a vendor has billed and no account is charged for. */
+export function emitUnbilledUsage(
+  context: PipelineContext,
+  { requestId, principal }: Reserved,
+  { vendor, model }: Candidate,
+  { usage, isEstimated }: UnbilledUsage,
+): void {
+  emit(context, {
+    type: 'unbilled-usage',
+    requestId,
+    accountId: principal.accountId,
+    keyId: principal.keyId,
+    vendor: vendor.id,
+    model: model.id,
+    usage,
+    isEstimated,
+  })
+}
+
+/** Emits `unbilled-usage` for the part of an ended call that is not charged. */
+export function emitUnbilledEnding(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: Candidate,
+  { unbilled, unreportedUsage: usage }: CallEnding,
+): void {
+  if (usage !== undefined) emitUnbilledUsage(context, call, candidate, { usage, isEstimated: true })
+  if (unbilled !== undefined) emitUnbilledUsage(context, call, candidate, unbilled)
+}
+
+/** Minimum number of bytes of a whole answer that are not text, but JSON around it. */
+const ENVELOPE_BYTES = 200
+
+/** Facts of an attempt's operation. */
+interface FailedOperation {
+  readonly reasonsUnseen: boolean
+  /** Whether it is a whole answer of tokens, which is generated before any of it arrives. */
+  readonly isMaking: boolean
+}
+
+/**
+ * Returns the usage that a vendor may bill for an attempt that failed without a report: it did not reject it, bills rejections,
+ * or did not reject some parts. A whole answer that took too long, or was stopped, may still be generated, so its output counts
+ * as reserved. Returns `undefined` if nothing may be billed.
+ */
+function estimateUnreported(
+  call: Reserved,
+  failure: AttemptFailure,
+  { reasonsUnseen, isMaking }: FailedOperation,
+): Usage | undefined {
+  const { mayHaveBegun, outcome, billedUsage, answerBytes, refusedBytes, begunShare } = failure
+  const { endpoint } = call
+  if (begunShare === undefined && refusedBytes === undefined && (!mayHaveBegun || billedUsage !== undefined))
+    return undefined
+  // A task is polled until its end.
+  const isFree = endpoint.isFree === true || (endpoint.isFree === 'unless-priced' && call.hold === undefined)
+  if (endpoint.task !== undefined || isFree) return undefined
+  if (refusedBytes !== undefined) return refusedUsage(call, refusedBytes)
+  const isAborted = outcome === 'ignored'
+  const isStopped = isMaking && answerBytes === undefined && (isAborted || mayStillRun(failure))
+  const outputBytes = Math.max(0, (answerBytes ?? 0) - ENVELOPE_BYTES)
+  const isUnseen = reasonsUnseen || isStopped
+  const usage = estimatedUsage(call, { outputBytes, isUnseen, isStopped: isAborted || isStopped })
+  return begunShare === undefined ? usage : usagePart(usage, begunShare)
+}
+
+/** Returns the prompt and the generated text. Images and speech, which are known from the request, were not generated. */
+function refusedUsage(call: Reserved, outputBytes: number): Usage | undefined {
+  return isSetByRequest(call.estimate) ? undefined : estimatedUsage(call, { outputBytes, isUnseen: false })
+}
+
+/** Headers in which a caller names its end user, and its own tags of the call, separated by commas. */
+const USER_HEADER = 'x-signalbox-user'
+const TAGS_HEADER = 'x-signalbox-tags'
+
+/** Ended call. */
+export interface EndedCall {
+  readonly ending: CallEnding
+  readonly candidate: Candidate | undefined
+  /** HTTP status of the caller's answer. */
+  readonly status: number
+  /** Milliseconds from the request's arrival to the first content, or `undefined` if there was none. */
+  readonly firstByteMs?: number | undefined
+  /** The vendor's id of its answer, if it has one. */
+  readonly vendorRequestId?: string | undefined
+}
+
+/** Returns the record of a call before its charge is known. */
+function usageDraft(
+  reserved: Reserved,
+  { candidate, ending, status, firstByteMs, vendorRequestId }: EndedCall,
+  usage: Usage | undefined,
+  durationMs: number,
+): UsageDraft {
+  const { principal, body, chain } = reserved
+  const attribution = attributionOf(reserved)
+  return {
+    id: reserved.requestId,
+    accountId: principal.accountId,
+    keyId: principal.keyId,
+    endUser: attribution?.endUser,
+    tags: attribution?.tags ?? NO_TAGS,
+    endpoint: reserved.endpoint.id,
+    model: candidate?.model.id ?? chain[0]?.id ?? body.model,
+    requestedModel: body.model,
+    vendor: candidate?.vendor.id,
+    credentialId: candidate?.credentialId,
+    vendorRequestId,
+    ending: ending.kind,
+    status,
+    code: ending.error?.code,
+    isStream: reserved.isStream,
+    usage: usage ?? ending.unbilled?.usage ?? NO_USAGE,
+    isEstimated: ending.usage === undefined && ending.estimatedUsage !== undefined && usage !== undefined,
+    durationMs,
+    firstByteMs,
+    attempts: reserved.attemptsUntil(reserved.startedAtMs + durationMs),
+  }
+}
+
+/** Returns the end user and tags of a call, or `undefined` if there are neither. Values of the host take precedence. */
+export function attributionOf({
+  principal,
+  request,
+  body,
+}: Pick<Reserved, 'principal' | 'request' | 'body'>): TaskDetails['attribution'] {
+  const named = endUserOf(principal, body) ?? request.header(USER_HEADER)
+  const endUser = named && storableText(named)
+  const tags = tagsOf(principal.tags, request.header(TAGS_HEADER))
+  return endUser === undefined && tags.length === 0 ? undefined : { endUser, tags }
+}
+
+const NO_TAGS: readonly string[] = []
+const NO_USAGE: Usage = {}

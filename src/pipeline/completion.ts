@@ -1,5 +1,4 @@
 import { Buffer } from 'node:buffer'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { freeMemory } from '../core/memory-use.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
@@ -8,7 +7,7 @@ import type { AnswerCache } from './cache/answer-cache.ts'
 import { type CachePlan, MAX_ENTRY_BYTES, type UnscreenedAnswer } from './cache/cache-plan.ts'
 import { encodeAnswer } from './cache/serve-cached.ts'
 import type { Admitted, Candidate, Parsed, Reserved } from './call-record.ts'
-import { type SettlementResult, settle } from './charge.ts'
+import { settle } from './charge.ts'
 import type { Routed } from './dispatch.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { type ReserveOutcome, reserve } from './reserve.ts'
@@ -27,7 +26,7 @@ export type Ask = (context: PipelineContext, routed: Routed) => Promise<VendorRe
 export interface Completion {
   /** Rejects requests that could not be ended, before a hold is created. */
   check?(context: PipelineContext, parsed: Parsed): Promise<void>
-  reserve(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome>
+  reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome>
   /** Whether the request bypasses the caller's limits. Default false. */
   readonly isUnlimited?: boolean
   /** Returns the answer of a vendor that is not called here. If omitted, a vendor is called. */
@@ -40,7 +39,7 @@ export interface Completion {
    * Ends the admission and the hold, once, and answers the caller.
    * @throws GatewayError if the caller gets an error.
    */
-  end(context: PipelineContext, reserved: Reserved, response: VendorResponse): MaybePromise<void>
+  end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void>
 }
 
 /** Requests that are answered on their own connection. */
@@ -58,60 +57,33 @@ export const immediate: Completion = {
   },
 }
 
-function endWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
-  const { answerIds, keptAnswer } = response.body
-  return answerIds === undefined && keptAnswer === undefined
-    ? settleWhole(context, reserved, response)
-    : keepWhole(context, reserved, response).then(() => settleWhole(context, reserved, response))
-}
-
-/** Stored data that later requests may need must exist before the caller reads the answer. */
-async function keepWhole(
-  context: PipelineContext,
-  reserved: Reserved,
-  { body: { answerIds, keptAnswer }, candidate }: JsonResponse,
-): Promise<void> {
+async function endWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): Promise<void> {
+  const { body, candidate, dropped, ending, vendorRequestId } = response
+  const { chunks, answerIds, keptAnswer } = body
+  // Stored data that later requests may need must exist before the caller reads the answer.
   if (keptAnswer !== undefined) {
     context.stateMakers.note(reserved, candidate, keptAnswer)
     await keepAnswer(context, reserved, candidate, keptAnswer)
   }
   if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
-}
-
-function settleWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
-  const { body, candidate, ending, vendorRequestId } = response
-  const answer = reserved.claim && {
-    status: 200,
-    headers: ['content-type', wholeTypeOf(reserved)],
-    body: Buffer.concat(body.chunks),
-  }
+  const contentType = wholeTypeOf(reserved)
+  const { claim } = reserved
+  const answer = claim && { status: 200, headers: ['content-type', contentType], body: Buffer.concat(chunks) }
   const firstByteMs = context.clock.now() - reserved.startedAtMs
-  const settlement = settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
-  return isPending(settlement)
-    ? settlement.then((settled) => sendWhole(context, reserved, response, settled))
-    : sendWhole(context, reserved, response, settlement)
-}
-
-function sendWhole(
-  context: PipelineContext,
-  reserved: Reserved,
-  response: JsonResponse,
-  settlement: SettlementResult,
-): void {
-  const { chunks } = response.body
+  const input = { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId }
+  const settlement = await settle(context, reserved, input)
   let byteLength = 0
-  for (let index = 0; index < chunks.length; index++) byteLength += chunks[index]!.byteLength
+  for (const chunk of chunks) byteLength += chunk.byteLength
   const headers = wholeHead(reserved, response, byteLength, settlement)
+  const { cachePlan } = reserved
   // Hooks, the cache and a record of the answer may share its memory.
-  const isAlone = context.hooks === undefined && reserved.cachePlan === undefined && reserved.claim === undefined
+  const isAlone = context.hooks === undefined && cachePlan === undefined && claim === undefined
   respondWhole(reserved.sink, { status: 200, headers }, chunks, isAlone && context.transport.givesBytesAway === true)
   if (isAlone && response.isRequestSent === true && !reserved.wasTriedAgain) freeForm(reserved)
-  if (reserved.cachePlan === undefined) return
-  const { candidate, dropped, body, ending } = response
+  if (cachePlan === undefined) return
   const usage = settlement.usage ?? ending.unbilled?.usage
-  const isRefusal = body.isRefusal === true
-  const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
-  keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })
+  const given = cachePlan.unscreened ?? { chunks, dropped, isRefusal: body.isRefusal === true }
+  keepInCache(context, reserved, { candidate, usage, contentType, given })
 }
 
 /** Frees the chunks of a form, because the only call that read its files has ended. */
@@ -122,27 +94,13 @@ function freeForm(reserved: Reserved): void {
   for (const chunk of formChunks) freeMemory(chunk)
 }
 
-function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): PromiseLike<void> {
+async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
   const firstByteMs = context.clock.now() - reserved.startedAtMs
   // The id reaches the caller with the first bytes, so its owner is stored before them.
   const { answerIds } = response.call.transform
-  return answerIds === undefined
-    ? streamToEnd(context, reserved, response, firstByteMs)
-    : saveContinuation(context, reserved, response.candidate, answerIds).then(() =>
-        streamToEnd(context, reserved, response, firstByteMs),
-      )
-}
-
-// Not `async`, so that only a small function, and not all data read here, is retained while a model generates.
-function streamToEnd(
-  context: PipelineContext,
-  reserved: Reserved,
-  response: StreamResponse,
-  firstByteMs: number,
-): PromiseLike<void> {
-  return pumpStream(context, reserved, response, keeper(context, reserved, response)).then((pumped) =>
-    endPumped(context, reserved, response, { ...pumped, firstByteMs }),
-  )
+  if (answerIds !== undefined) await saveContinuation(context, reserved, response.candidate, answerIds)
+  const pumped = await pumpStream(context, reserved, response, keeper(context, reserved, response))
+  await endPumped(context, reserved, response, { ...pumped, firstByteMs })
 }
 
 async function endPumped(
@@ -157,7 +115,10 @@ async function endPumped(
   const vendorRequestId = context.usage && response.call.vendorRequestId
   const input = { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId }
   const settlement = settle(context, reserved, input)
-  const { usage } = isPending(settlement) ? await settledOrLate(context, settlement, sendEnd) : settlement
+  // The caller gets the end of the stream after it, because hosts may freeze the process then, but not much later.
+  const timer = context.clock.schedule(MAX_END_DELAY_MS, sendEnd)
+  const { usage } = await settlement
+  timer.cancel()
   const sinkFault = sendEnd()
   const { cachePlan } = reserved
   if (cachePlan !== undefined && ending.kind === 'completed') {
@@ -168,21 +129,6 @@ async function endPumped(
       keepInCache(context, reserved, { candidate, usage, contentType, given: { dropped, chunks, isRefusal } })
   }
   if (sinkFault !== undefined) throw sinkFault
-}
-
-/**
- * Waits for a settlement. The caller gets the end of the stream after it, because hosts may freeze the process then. A hanging
- * store delays the end by at most {@link MAX_END_DELAY_MS}.
- */
-async function settledOrLate(
-  { clock }: PipelineContext,
-  settlement: PromiseLike<SettlementResult>,
-  sendEnd: () => void,
-): Promise<SettlementResult> {
-  const timer = clock.schedule(MAX_END_DELAY_MS, sendEnd)
-  const settled = await settlement
-  timer.cancel()
-  return settled
 }
 
 /** Returns a function that stores a streamed answer before its end is sent, for follow-ups; `undefined` if nothing is stored. */
@@ -230,8 +176,7 @@ function keepInCache(context: PipelineContext, reserved: Reserved, answer: Finis
   const { cache } = context
   const { cachePlan: plan } = reserved
   if (cache === undefined || plan?.key === undefined || !mayKeep(context, reserved, answer)) return
-  const kept = write(context, cache, { plan, key: plan.key, requestId: reserved.requestId }, reserved, answer)
-  if (isPending(kept)) plan.kept = kept
+  plan.kept = write(context, cache, { plan, key: plan.key }, reserved, answer)
 }
 
 /** Whether to store an answer: only whole answers of the requested model to the unchanged request, and no refusals. */
@@ -252,20 +197,14 @@ function mayKeep(
   return byteLength <= MAX_ENTRY_BYTES
 }
 
-interface EntryPlace {
-  readonly plan: CachePlan
-  readonly key: string
-  readonly requestId: string
-}
-
 /** Settles when the waiting requests have the answer; the store may take longer. Never throws or rejects. */
-function write(
+async function write(
   context: PipelineContext,
   cache: AnswerCache,
-  { plan, key, requestId }: EntryPlace,
-  { endpoint, isStream }: Reserved,
+  { plan, key }: { readonly plan: CachePlan; readonly key: string },
+  { endpoint, isStream, requestId }: Reserved,
   { candidate, usage: charged = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
-): MaybePromise<void> {
+): Promise<void> {
   // Hooks run again for each request, and charge for it again.
   const { hookUnits: _hookUnits, ...usage } = charged
   const rules = endpoint.cached!
@@ -275,27 +214,20 @@ function write(
   const { flight, ttlMs } = plan
   const vendor = candidate.vendor.id
   const facts = { storedAtMs, staleFromMs: storedAtMs + ttlMs, isStream, contentType, vendor, usage, dropped }
-  const failed = (error: unknown): void => writeFailed(context, cache, requestId, error)
-  const done = (): void => {
+  const failed = (error: unknown): void => {
+    cache.stats.failedWrites += 1
+    context.logger.warn('an answer could not be kept in the cache', { requestId, error })
+    emit(context, { type: 'cache-write-failed', requestId, error })
+  }
+  const save = async (entry: Uint8Array): Promise<void> => {
+    await cache.settings.store.set(key, entry, ttlMs, context.clock.now())
     cache.stats.writes += 1
   }
-  const set = (entry: Uint8Array): void => {
-    flight?.answered(entry)
-    const written = cache.settings.store.set(key, entry, ttlMs, context.clock.now())
-    if (isPending(written)) written.then(done, failed)
-    else done()
-  }
   try {
-    const encoded = encodeAnswer(facts, body, rules)
-    if (isPending(encoded)) return encoded.then(set).then(undefined, failed)
-    set(encoded)
+    const entry = await encodeAnswer(facts, body, rules)
+    flight?.answered(entry)
+    save(entry).catch(failed)
   } catch (error) {
     failed(error)
   }
-}
-
-function writeFailed(context: PipelineContext, cache: AnswerCache, requestId: string, error: unknown): void {
-  cache.stats.failedWrites += 1
-  context.logger.warn('an answer could not be kept in the cache', { requestId, error })
-  emit(context, { type: 'cache-write-failed', requestId, error })
 }

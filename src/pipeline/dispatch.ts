@@ -1,36 +1,31 @@
 // See docs/decisions/0025-context-windows.md.
 
 import type { CatalogModel } from '../catalog/model.ts'
-import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
+import { isPending } from '../core/maybe-promise.ts'
 import type { ChunkedAnswer, Operation } from '../endpoints/operation.ts'
-import type { RouteCandidate } from '../routing/candidate.ts'
+import type { CallOutcome, CircuitState, Probed, RouteCandidate } from '../routing/candidate.ts'
 import { Selection } from '../routing/selection.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { AttemptRecord } from '../usage/usage-record.ts'
+import type { AbortScope } from './abort-scope.ts'
+import { attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
+import type { AttemptObservation } from './call-observation.ts'
+import type { Attempt, Candidate, Reserved } from './call-record.ts'
+import type { WatchedAttempt, WatchedCall } from './call-timers.ts'
+import { abandonedUsage, type FailedAttempt, failedAttempt, failedUsage, told, WHOLE_ANSWER_WAIT_MS } from './charge.ts'
 import {
-  type AttemptOutcome,
-  attempt,
-  attemptAnswered,
-  endAttempt,
-  type RequestTime,
-  type UnstreamedOutcome,
-} from './attempt.ts'
-import { CandidateCall } from './buffered-call.ts'
-import type { Candidate, Reserved } from './call-record.ts'
-import { type AttemptFailure, mayStillRun, OVERSIZED } from './error-classification.ts'
-import { contextTokensOf, estimatedUsage, generatesTokens, stickyKey } from './estimate.ts'
+  type AttemptFailure,
+  failureOfTransport,
+  failureOfVendor,
+  mayStillRun,
+  OVERSIZED,
+} from './error-classification.ts'
+import { contextTokensOf, estimatedUsage, generatesTokens, stickyKey, toldWithoutQuotes } from './estimate.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
-import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
+import { prepareOperation } from './prepare-operation.ts'
 import { costAt } from './pricing.ts'
 import { canContinue, notFound } from './stored-answers.ts'
-import {
-  abandonedUsage,
-  type FailedAttempt,
-  failedAttempt,
-  failedUsage,
-  told,
-  WHOLE_ANSWER_WAIT_MS,
-} from './usage-after-failure.ts'
 import {
   type CallEnding,
   failedResponse,
@@ -48,166 +43,87 @@ const MAX_ATTEMPTS_PER_CANDIDATE = 2
  * has received anything, and within the retry budget. Never throws for a vendor's fault; the response always determines the
  * charge.
  */
-export function dispatch(context: PipelineContext, routed: Routed): MaybePromise<VendorResponse> {
-  return new Dispatching(context, routed).begin()
-}
-
-/**
- * Request on its way through its candidates: one is called, its call ends, and that is the answer or the next one is called.
- * Methods replace one `async` function, whose state would be twice as large, because every request keeps it while it waits.
- */
-class Dispatching implements RequestTime {
-  isOver = false
-  readonly #context: PipelineContext
-  readonly #routed: Routed
-  readonly #deadline: Timer
-  #selection: Selection | undefined = undefined
-  #candidate: RouteCandidate | undefined = undefined
-  /** Number of consecutive calls of this candidate, including the current one. */
-  #attempts = 1
-  // Current call: whether only its report, or its end, contains its usage.
-  #reasonsUnseen = false
-  #isMaking = false
-  #last: LastFailure | undefined = undefined
-  #asking: CandidateCall | undefined = undefined
-
-  constructor(context: PipelineContext, routed: Routed) {
-    this.#context = context
-    this.#routed = routed
-    this.#deadline = context.deadlines.add(() => {
-      this.isOver = true
-      routed.call.calls.abort('overdue')
-    })
-  }
-
-  begin(): MaybePromise<VendorResponse> {
-    const { call, candidates } = this.#routed
-    const context = this.#context
-    // If the caller disconnects before anything was sent, the request ends under every policy.
-    if (call.caller.isDisconnected) call.calls.abort()
-    // A task outlives its request, so a disconnect during its submission does not abort it.
-    if (call.endpoint.task === undefined)
-      call.caller.onDisconnect(() =>
-        abandon(context, call, { reasonsUnseen: this.#reasonsUnseen, isMaking: this.#isMaking }),
-      )
-    context.retryBudget.deposit()
-    try {
-      this.#selection = selectionOf(context, this.#routed)
-      this.#candidate = this.#selection === undefined ? candidates[0] : nextOf(context, this.#selection)
-      return this.#next()
-    } catch (error) {
-      return this.#broken(error)
+export async function dispatch(context: PipelineContext, { call, candidates }: Routed): Promise<VendorResponse> {
+  const { calls, endpoint, requestId, isStream } = call
+  const isTask = endpoint.task !== undefined
+  const facts: FailureFacts = { isOverdue: false, reasonsUnseen: false, isMaking: false }
+  // If the caller disconnects before anything was sent, the request ends under every policy.
+  if (call.caller.isDisconnected) calls.abort()
+  // A task outlives its request, so a disconnect during its submission does not abort it.
+  if (!isTask) call.caller.onDisconnect(() => abandon(context, call, facts))
+  context.retryBudget.deposit()
+  const deadline = context.deadlines.add(() => {
+    facts.isOverdue = true
+    calls.abort('overdue')
+  })
+  let calling: CandidateCall | undefined
+  let last: LastFailure | undefined
+  try {
+    const selection = selectionOf(context, call, candidates)
+    let candidate = selection === undefined ? candidates[0] : nextOf(context, selection)
+    /** Number of consecutive calls of this candidate, including the current one. */
+    let attempts = 1
+    for (;;) {
+      calls.releaseMemory()
+      if (candidate === undefined || calls.isAborted) break
+      let operation: Operation
+      try {
+        const prepared = prepareOperation(context, call, candidate)
+        operation = isPending(prepared) ? await prepared : prepared
+      } catch (cause) {
+        if (maySkip(candidates, candidate, selection, last) && GatewayError.from(cause).status < 500) {
+          selection?.skip(candidate)
+          candidate = selection && nextOf(context, selection)
+          continue
+        }
+        if (calls.isAborted) break
+        throw cause
+      }
+      selection?.asked(candidate)
+      facts.reasonsUnseen = operation.reasonsUnseen === true
+      facts.isMaking = !isStream && call.hold !== undefined && generatesTokens(call.estimate)
+      const watched = new CandidateCall(context, candidate, call)
+      calling = watched
+      const { credentials } = candidate.key
+      const tried = await attempt(context, candidate.vendor, operation, {
+        isStream,
+        isTask,
+        scope: calls,
+        credentials,
+        watched,
+      })
+      calling = undefined
+      const dropped = droppedBy(operation)
+      if (tried.kind === 'stream') {
+        watched.opened()
+        return new StreamResponse(tried.call, watched, { dropped, reasonsUnseen: facts.reasonsUnseen }, deadline)
+      }
+      const outcome = endAttempt(watched, tried, { requestId, scope: calls, isOverdue: facts.isOverdue })
+      if (outcome.kind === 'json') {
+        deadline.cancel()
+        return jsonResponse(call, { candidate, operation, outcome })
+      }
+      last = failedAttempt(call, candidate, outcome.failure, facts)
+      if (isDecisive(context, call, last)) break
+      if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
+      else {
+        attempts = 1
+        candidate = candidateAfter(context, call, last, selection)
+      }
+      // An attempt that is retried is reported here; the last attempt is reported at the end.
+      if (candidate !== undefined) last = told(context, call, last)
     }
-  }
-
-  #next(): MaybePromise<VendorResponse> {
-    const { call } = this.#routed
-    const candidate = this.#candidate
-    call.calls.releaseMemory()
-    if (candidate === undefined || call.calls.isAborted) return this.#failed()
-    const prepared = maySkip(this.#routed, candidate, this.#selection, this.#last)
-      ? prepareIfAble(this.#context, call, candidate)
-      : prepareOperation(this.#context, call, candidate)
-    return prepared instanceof Promise
-      ? prepared
-          .then(
-            (operation) => this.#prepared(candidate, operation),
-            (error) => this.#unprepared(error),
-          )
-          .catch((error) => this.#broken(error))
-      : this.#ask(candidate, prepared)
-  }
-
-  /** @param operation Prepared operation, or `undefined` if the candidate does not support the request. */
-  #prepared(candidate: RouteCandidate, operation: Operation | undefined): MaybePromise<VendorResponse> {
-    if (operation !== undefined) return this.#ask(candidate, operation)
-    this.#selection?.skip(candidate)
-    this.#candidate = this.#selection && nextOf(this.#context, this.#selection)
-    return this.#next()
-  }
-
-  /** The caller or the deadline ended the request during its preparation, or it cannot be sent. @throws the error of the latter. */
-  #unprepared(error: unknown): VendorResponse {
-    if (this.#routed.call.calls.isAborted) return this.#failed()
-    throw error
-  }
-
-  #ask(candidate: RouteCandidate, operation: Operation): MaybePromise<VendorResponse> {
-    const { call } = this.#routed
-    const context = this.#context
-    this.#selection?.asked(candidate)
-    this.#reasonsUnseen = operation.reasonsUnseen === true
-    this.#isMaking = !call.isStream && call.hold !== undefined && generatesTokens(call.estimate)
-    const asking = new CandidateCall(context, candidate, call)
-    this.#asking = asking
-    return attempt(context, candidate.vendor, operation, {
-      isStream: call.isStream,
-      isTask: call.endpoint.task !== undefined,
-      scope: call.calls,
-      credentials: candidate.key.credentials,
-      watched: asking,
-    }).then(
-      (tried) => this.#tried(asking, operation, tried),
-      (error) => this.#broken(error),
-    )
-  }
-
-  #tried(asked: CandidateCall, operation: Operation, tried: AttemptOutcome): MaybePromise<VendorResponse> {
-    const { requestId, calls: scope } = this.#routed.call
-    try {
-      this.#asking = undefined
-      if (tried.kind !== 'stream')
-        return this.#ended(asked.candidate, operation, endAttempt(asked, tried, { requestId, scope, time: this }))
-      asked.opened()
-      const facts = { dropped: droppedBy(operation), reasonsUnseen: this.#reasonsUnseen }
-      return new StreamResponse(tried.call, asked, facts, this.#deadline)
-    } catch (error) {
-      return this.#broken(error)
-    }
-  }
-
-  #ended(candidate: RouteCandidate, operation: Operation, outcome: UnstreamedOutcome): MaybePromise<VendorResponse> {
-    const { call } = this.#routed
-    const context = this.#context
-    if (outcome.kind === 'json') {
-      this.#deadline.cancel()
-      return jsonResponse(call, { candidate, operation, outcome })
-    }
-    const { failure } = outcome
-    const last = failedAttempt(call, candidate, failure, {
-      reasonsUnseen: this.#reasonsUnseen,
-      isMaking: this.#isMaking,
-    })
-    this.#last = last
-    if (isDecisive(context, call, last)) return this.#failed()
-    if (this.#attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, this.#selection)) this.#attempts++
-    else {
-      this.#attempts = 1
-      this.#candidate = candidateAfter(context, call, last, this.#selection)
-    }
-    // An attempt that is retried is reported here; the last attempt is reported at the end.
-    if (this.#candidate !== undefined) this.#last = told(context, call, last)
-    return this.#next()
-  }
-
-  #failed(): VendorResponse {
-    this.#deadline.cancel()
-    const facts = { isOverdue: this.isOver, reasonsUnseen: this.#reasonsUnseen, isMaking: this.#isMaking }
-    return failed(this.#context, this.#routed.call, this.#last, facts)
-  }
-
-  /** Handles a fault of the gateway or the host. @throws the same fault. */
-  #broken(error: unknown): VendorResponse {
-    const { call } = this.#routed
-    const asking = this.#asking
-    this.#asking = undefined
-    this.#deadline.cancel()
-    call.calls.abort()
-    asking?.ignored()
+    deadline.cancel()
+    return failed(context, call, last, facts)
+  } catch (error) {
+    // A fault of the gateway or the host.
+    deadline.cancel()
+    calls.abort()
+    calling?.ignored()
     // The vendor was called, so a task must not count as unsubmitted.
-    if (asking !== undefined && call.endpoint.task !== undefined)
-      return { ...failedResponse(error), candidate: asking.candidate, mayHaveBegun: true }
-    throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
+    if (calling !== undefined && isTask)
+      return { ...failedResponse(error), candidate: calling.candidate, mayHaveBegun: true }
+    throw calling !== undefined && endpoint.isPaidJob === true ? finalError(error) : error
   }
 }
 
@@ -223,7 +139,7 @@ function isDecisive(context: PipelineContext, call: Reserved, { failure }: LastF
 function abandon(
   { disconnects, clock }: PipelineContext,
   { calls, endpoint, cachePlan }: Reserved,
-  { reasonsUnseen, isMaking }: { readonly reasonsUnseen: boolean; readonly isMaking: boolean },
+  { reasonsUnseen, isMaking }: FailureFacts,
 ): void {
   const left = { endpointId: endpoint.id, isUnseen: reasonsUnseen }
   if (cachePlan?.flight?.isAwaited === true) {
@@ -298,10 +214,14 @@ function wholeEnding(
 
 type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
 
+/** Facts of the current call. */
 interface FailureFacts {
-  readonly isOverdue: boolean
-  readonly reasonsUnseen: boolean
-  readonly isMaking: boolean
+  /** Whether the total time of the request was exceeded. */
+  isOverdue: boolean
+  /** Whether only the report, or the end, of the call contains its usage. */
+  reasonsUnseen: boolean
+  /** Whether it is a paid whole answer of tokens, which is generated before any of it arrives. */
+  isMaking: boolean
 }
 
 function failed(
@@ -338,7 +258,11 @@ function finalError(cause: unknown): GatewayError {
 type LastFailure = FailedAttempt<RouteCandidate>
 
 /** Creates the selection among a request's candidates; undefined if there is only one. */
-function selectionOf(context: PipelineContext, { call, candidates }: Routed): Selection | undefined {
+function selectionOf(
+  context: PipelineContext,
+  call: Reserved,
+  candidates: readonly RouteCandidate[],
+): Selection | undefined {
   if (candidates.length < 2) return undefined
   const { routeOverride, endpoint, body, request, principal, isStream } = call
   const { strategy, fallback } = context.routing
@@ -365,7 +289,7 @@ function nextOf(context: PipelineContext, selection: Selection): RouteCandidate 
  * the requested model reports the unsupported part to the caller.
  */
 function maySkip(
-  { candidates }: Routed,
+  candidates: readonly RouteCandidate[],
   candidate: RouteCandidate,
   selection: Selection | undefined,
   last: LastFailure | undefined,
@@ -523,4 +447,257 @@ function noRoute({ body }: Reserved): GatewayError {
     message: `The model ${JSON.stringify(body.model)} has no route here for a request like this.`,
     param: 'model',
   })
+}
+
+/** Context of a call that ends. */
+interface EndedAttempt {
+  readonly requestId: string
+  readonly scope: AbortScope
+  /** Whether the total time of the request was exceeded. */
+  readonly isOverdue: boolean
+}
+
+/**
+ * Reports the outcome of an unstreamed call to its candidate, and returns it. A call that was stopped by a timeout counts as a
+ * failure of its vendor; a call that was stopped for another reason counts for nothing.
+ */
+function endAttempt(
+  asked: CandidateCall,
+  tried: UnstreamedOutcome,
+  { requestId, scope, isOverdue }: EndedAttempt,
+): UnstreamedOutcome {
+  const outcome = isOverdue ? overdue(tried) : aboutModel(tried, asked.candidate.model)
+  if (outcome.kind === 'json') asked.answered()
+  else if (scope.isAborted && !isOverdue) asked.ignored()
+  else asked.failed(requestId, outcome.failure)
+  return outcome
+}
+
+/** An id that no catalog knows is the caller's own text, so a vendor without such a model blames the caller, and no alert is sent. */
+function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): UnstreamedOutcome {
+  const problem = outcome.kind === 'failed' ? outcome.failure.operatorProblem : undefined
+  if (family === undefined || problem === undefined || problem.concerns === 'key') return outcome
+  if (problem.status !== 400 && problem.status !== 404) return outcome
+  return { kind: 'failed', failure: failureOfVendor({ ...problem, kind: 'caller' }) }
+}
+
+/** Returns the failure as a timeout of the vendor: the total time of the request was exceeded before it answered. */
+function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
+  if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
+  const error = new Error('the total time of the request was exceeded')
+  // Known facts of the answer are kept.
+  const failure = { ...outcome.failure, ...failureOfTransport({ phase: 'sent', kind: 'timeout', error }) }
+  return { kind: 'failed', failure }
+}
+
+/**
+ * Call at a candidate, from its start to its outcome. Updates circuits, counts and latencies, and emits events for changes. Exactly
+ * one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
+ */
+class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
+  readonly candidate: RouteCandidate
+  readonly #context: PipelineContext
+  readonly #call: Reserved
+  readonly #startedAtMs: number
+  readonly #requestedAtMs: number
+  readonly #probed: Probed
+  readonly #observation: AttemptObservation | undefined
+  hasBytes = false
+  isPaused = false
+  #silentSinceMs: number
+  #reportedSilenceMs = 0
+  #endedAtMs: number | undefined = undefined
+  #outcome: AttemptRecord['outcome'] = 'abandoned'
+  #failure: AttemptFailure | undefined = undefined
+
+  constructor(context: PipelineContext, candidate: RouteCandidate, call: Reserved) {
+    this.candidate = candidate
+    this.#context = context
+    this.#call = call
+    this.#startedAtMs = context.clock.now()
+    this.#silentSinceMs = this.#startedAtMs
+    this.#probed = candidate.begin(this.#startedAtMs, context.routes.nextTurn())
+    this.#requestedAtMs = call.startedAtMs
+    this.#observation = call.observation?.attempt(candidate, call)
+    call.tries(this)
+  }
+
+  /** Transport of its requests. */
+  get transport(): Transport {
+    return this.#observation?.transport ?? this.#context.transport
+  }
+
+  watchSilence(silentMs: number): void {
+    this.#reportedSilenceMs = silentMs
+    this.#context.silenceWatch.add(this)
+  }
+
+  checkSilence(nowMs: number): boolean {
+    if (this.hasBytes || this.isPaused) this.#silentSinceMs = nowMs
+    this.hasBytes = false
+    const silentMs = this.#reportedSilenceMs
+    if (nowMs - this.#silentSinceMs < silentMs) return true
+    const { key, model } = this.candidate
+    const { requestId } = this.#call
+    const named = { requestId, vendor: key.vendorId, credentialId: key.credentialId, model: model.id, silentMs }
+    this.#context.logger.warn('a vendor sends nothing', named)
+    emit(this.#context, { type: 'vendor-silent', ...named })
+    return false
+  }
+
+  get hasFailed(): boolean {
+    return this.#outcome === 'failed'
+  }
+
+  /** Returns the record of the call. A call in progress counts as abandoned. */
+  recordUntil(nowMs: number): AttemptRecord {
+    const { key, model } = this.candidate
+    return {
+      vendor: key.vendorId,
+      credentialId: key.credentialId,
+      model: model.id,
+      outcome: this.#outcome,
+      reason: this.#failure?.reason,
+      status: this.#failure?.status,
+      startMs: Math.max(0, this.#startedAtMs - this.#requestedAtMs),
+      durationMs: Math.max(0, (this.#endedAtMs ?? nowMs) - this.#startedAtMs),
+    }
+  }
+
+  /** Notes that a JSON response arrived. */
+  answered(): void {
+    const nowMs = this.#context.clock.now()
+    this.candidate.answered(Math.max(0, nowMs - this.#startedAtMs), nowMs)
+    this.#succeed(nowMs)
+    this.#end('answered', nowMs)
+    this.candidate.release()
+    this.#observation?.ended('ok')
+  }
+
+  /**
+   * Notes the first content of a stream, which closes a half-open circuit. For every other circuit only the end of the stream
+   * counts, so that a vendor whose streams always break is detected.
+   */
+  opened(): void {
+    const { candidate } = this
+    const nowMs = this.#context.clock.now()
+    candidate.opened(Math.max(0, nowMs - this.#startedAtMs), nowMs)
+    this.#observation?.opened()
+    if (candidate.key.circuit.isProbing || candidate.circuit.isProbing) this.#succeed(nowMs)
+  }
+
+  /** Notes that a stream completed. */
+  completed(): void {
+    const nowMs = this.#context.clock.now()
+    this.#succeed(nowMs)
+    this.#end('answered', nowMs)
+    this.candidate.release()
+    this.#observation?.ended('ok')
+  }
+
+  /** Notes that the vendor failed or rejected the call; emits an event. */
+  failed(requestId: string, failure: AttemptFailure): void {
+    this.#fail(failure.outcome, failure.retryAfterMs)
+    this.#failure = failure
+    this.candidate.release()
+    this.#observation?.ended(failure.reason, failure.status, failure.error.code)
+    report(this.#context, requestId, this.candidate, failure, this.#call.body)
+  }
+
+  /** Notes that a started stream was cut or failed; emits an event. */
+  broken(requestId: string, failure: AttemptFailure): void {
+    this.#fail('failing', undefined)
+    this.#failure = failure
+    this.candidate.release()
+    // The body was released when the stream began.
+    report(this.#context, requestId, this.candidate, failure, undefined)
+    this.#observation?.ended('broken', undefined, 'upstream_unavailable')
+  }
+
+  /** Notes that the gateway ended the call, which does not count for or against the vendor. */
+  ignored(): void {
+    this.#fail('ignored', undefined)
+    this.candidate.release()
+    this.#observation?.ended('aborted')
+  }
+
+  #end(outcome: AttemptRecord['outcome'], nowMs: number): void {
+    this.#outcome = outcome
+    this.#context.silenceWatch.delete(this)
+    this.#endedAtMs = nowMs
+  }
+
+  #succeed(nowMs: number): void {
+    const { candidate } = this
+    const { key, circuit: ofModel } = candidate
+    const ofKey = key.circuit
+    candidate.succeeded(nowMs)
+    if (ofKey === key.circuit && ofModel === candidate.circuit) return
+    this.#emitClosed(undefined, ofKey, key.circuit)
+    this.#emitClosed(candidate.model.id, ofModel, candidate.circuit)
+  }
+
+  #fail(outcome: CallOutcome, retryAfterMs: number | undefined): void {
+    const { candidate } = this
+    const { key, circuit: ofModel } = candidate
+    const ofKey = key.circuit
+    const nowMs = this.#context.clock.now()
+    candidate.failed(outcome, retryAfterMs, nowMs, this.#probed)
+    this.#end(outcome === 'ignored' ? 'abandoned' : 'failed', nowMs)
+    this.#emitOpened(undefined, ofKey, key.circuit)
+    this.#emitOpened(candidate.model.id, ofModel, candidate.circuit)
+    // A rejection of the caller's input shows that the vendor works.
+    this.#emitClosed(undefined, ofKey, key.circuit)
+    this.#emitClosed(candidate.model.id, ofModel, candidate.circuit)
+  }
+
+  #emitOpened(model: string | undefined, before: CircuitState, after: CircuitState): void {
+    const { reason, openUntilMs: untilMs } = after
+    if (untilMs === before.openUntilMs || reason === undefined) return
+    const { vendorId: vendor, credentialId } = this.candidate.key
+    emit(this.#context, { type: 'circuit-opened', vendor, credentialId, model, reason, untilMs })
+    const until = new Date(untilMs).toISOString()
+    this.#context.logger.warn('a circuit opened', { vendor, credentialId, model, reason, until })
+  }
+
+  #emitClosed(model: string | undefined, before: CircuitState, after: CircuitState): void {
+    if (before.openUntilMs === 0 || after.openUntilMs !== 0) return
+    const { vendorId: vendor, credentialId } = this.candidate.key
+    emit(this.#context, { type: 'circuit-closed', vendor, credentialId, model })
+    this.#context.logger.info('a circuit closed', { vendor, credentialId, model })
+  }
+}
+
+/** Emits one event and one log line, and another event if the operator must act. */
+function report(
+  context: PipelineContext,
+  requestId: string,
+  candidate: RouteCandidate,
+  failure: AttemptFailure,
+  body: object | undefined,
+): void {
+  const { vendorId: vendor, credentialId } = candidate.key
+  const model = candidate.model.id
+  const { reason, status, operatorProblem } = failure
+  const { code, vendorRequestId } = failure.report
+  const { message, problem: problemText } = toldWithoutQuotes(failure, body)
+  emit(context, {
+    type: 'attempt-failed',
+    requestId,
+    vendor,
+    credentialId,
+    model,
+    reason,
+    status,
+    code,
+    message,
+    vendorRequestId,
+  })
+  if (operatorProblem !== undefined) {
+    const problem = { status: operatorProblem.status, code: operatorProblem.code, message: problemText }
+    emit(context, { type: 'vendor-account-problem', requestId, vendor, ...problem })
+  }
+  const level = operatorProblem !== undefined ? 'error' : failure.outcome === 'caller-error' ? 'info' : 'warn'
+  const said = { vendorCode: code, vendorMessage: message, vendorRequestId }
+  context.logger[level]('a vendor call failed', { requestId, vendor, credentialId, model, reason, status, ...said })
 }

@@ -29,42 +29,13 @@ import { isConfigured, type PipelineContext } from './pipeline-context.ts'
  *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another
  *   endpoint, or a vendor that is not configured.
  */
-export function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
-  const { request, observation } = authenticated
-  const { bodyLimitBytes } = context
+export async function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
+  const { called, request, principal, requestId, observation } = authenticated
   const isJson = takesJson(authenticated)
-  return new Promise((resolve, reject) => {
-    let isRead = false
-    let isAwaited = false
-    request.readBody(bodyLimitBytes, (failure, chunks) => {
-      isRead = true
-      if (isAwaited) observation?.goesOn()
-      if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
-      try {
-        resolve(
-          isJson
-            ? checked(context, authenticated, joined(request, chunks))
-            : formOf(authenticated, chunks).then((form) => checked(context, authenticated, form, chunks)),
-        )
-      } catch (error) {
-        reject(error)
-      }
-    })
-    // A body that had already arrived took no time.
-    if (observation === undefined || isRead) return
-    isAwaited = true
-    observation.waits()
-  })
-}
-
-/** @param chunks Chunks from which a form was read. */
-async function checked(
-  context: PipelineContext,
-  authenticated: Authenticated,
-  received: ReceivedBody,
-  chunks?: readonly Uint8Array[],
-): Promise<Parsed> {
-  const { called, request, principal, requestId } = authenticated
+  observation?.waits()
+  const reading = readBody(context, request)
+  const chunks = await (observation === undefined ? reading : reading.finally(() => observation.goesOn()))
+  const received = isJson ? joined(request, chunks) : await formOf(authenticated, chunks)
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
     : withDefaultModel(called, readExactCallerJson(received, called.exactMembers))
@@ -82,7 +53,7 @@ async function checked(
   return shaped.parsed({
     body,
     bytes,
-    formChunks: request.ownsBody === true ? chunks : undefined,
+    formChunks: !isJson && request.ownsBody === true ? chunks : undefined,
     textBytes,
     denseTokens,
     media,
@@ -90,6 +61,19 @@ async function checked(
     chain,
     billingFields: endpoint.priceFields?.(body, model) ?? NO_FIELDS,
     claim: claimOf(context, request, { accountId: principal.accountId, requestId }, received),
+  })
+}
+
+/** @throws GatewayError `body_too_large`, `body_consumed` or `client_closed_request`. */
+function readBody(
+  { bodyLimitBytes }: Pick<PipelineContext, 'bodyLimitBytes'>,
+  request: GatewayRequest,
+): Promise<readonly Uint8Array[]> {
+  return new Promise((resolve, reject) => {
+    request.readBody(bodyLimitBytes, (failure, chunks) => {
+      if (failure === undefined) resolve(chunks)
+      else reject(bodyError(failure, bodyLimitBytes))
+    })
   })
 }
 
@@ -361,19 +345,12 @@ function fingerprintOf(request: GatewayRequest, received: ReceivedBody): string 
  * Returns the bytes of a JSON body; empty if there is none.
  * @throws GatewayError `unsupported_media_type`, and the errors of a body that cannot be read.
  */
-export function readJsonBytes(
-  { bodyLimitBytes }: Pick<PipelineContext, 'bodyLimitBytes'>,
+export async function readJsonBytes(
+  context: Pick<PipelineContext, 'bodyLimitBytes'>,
   request: GatewayRequest,
 ): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    request.readBody(bodyLimitBytes, (failure, chunks) => {
-      if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
-      const bytes = joinChunks(chunks)
-      if (bytes.byteLength > 0 && mediaType(request.header('content-type')) !== 'application/json')
-        return reject(
-          new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' }),
-        )
-      resolve(bytes)
-    })
-  })
+  const bytes = joinChunks(await readBody(context, request))
+  if (bytes.byteLength > 0 && mediaType(request.header('content-type')) !== 'application/json')
+    throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
+  return bytes
 }

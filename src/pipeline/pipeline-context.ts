@@ -10,7 +10,6 @@ import type { ClientAddress, GatewayRequest } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
 import { RecentMap } from '../core/maps.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { HeldBytes } from '../core/memory-use.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
@@ -18,9 +17,8 @@ import type { FileDialect } from '../endpoints/file-dialect.ts'
 import type { UnknownInputTokens } from '../endpoints/media-input.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { HookTable } from '../hooks/hook-table.ts'
-import type { RouteCandidate } from '../routing/candidate.ts'
-import type { RouteTable } from '../routing/route-table.ts'
-import type { FallbackPolicy, RoutingStrategy } from '../routing/routing-options.ts'
+import type { FallbackPolicy, RouteCandidate, RouteTable, RoutingStrategy } from '../routing/candidate.ts'
+import type { RetryBudget } from '../routing/selection.ts'
 import type { BlobStore } from '../stores/blob-store.ts'
 import type { BatchStore, FileStore } from '../stores/file-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -38,12 +36,9 @@ import type { Disconnects } from './abort-scope.ts'
 import type { AnswerCache } from './cache/answer-cache.ts'
 import type { Observers } from './call-observation.ts'
 import type { Candidate, Reserved } from './call-record.ts'
-import type { Deadlines } from './deadlines.ts'
+import type { Deadlines, SilenceWatch } from './call-timers.ts'
 import type { FetchedBytes, ImageFetcher } from './fetched-media.ts'
-import type { ConfigurationWarnings, RetirementNotices } from './notices.ts'
-import type { PrincipalFaults } from './principal-faults.ts'
-import type { RetryBudget } from './retry-budget.ts'
-import type { SilenceWatch } from './silence-watch.ts'
+import type { ConfigurationWarnings, PrincipalFaults, RetirementNotices } from './notices.ts'
 import type { SettlementRetries, StoreOutage } from './store-health.ts'
 import type { TokenSizes } from './token-sizes.ts'
 
@@ -387,12 +382,9 @@ export class AccountPlans {
    * Returns the plan of an account, or `undefined` if it has none or does not exist.
    * @throws GatewayError `store_unavailable`.
    */
-  planOf(accountId: string): MaybePromise<string | undefined> {
-    const plan = this.#cache.get(accountId, this.#clock.now())
-    return plan === undefined ? this.#lookUp(accountId) : (plan ?? undefined)
-  }
-
-  async #lookUp(accountId: string): Promise<string | undefined> {
+  async planOf(accountId: string): Promise<string | undefined> {
+    const known = this.#cache.get(accountId, this.#clock.now())
+    if (known !== undefined) return known ?? undefined
     try {
       const plan = (await this.#ledger.account(accountId))?.plan
       this.#cache.set(accountId, plan ?? null, this.#clock.now(), CACHE_MS)

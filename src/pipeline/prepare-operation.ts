@@ -4,7 +4,7 @@ import { endOfTurn, isLargeBody } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
-import { isPending } from '../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { CallerUrl } from '../endpoints/endpoint.ts'
 import type { AnswerBody, ChunkedAnswer, Operation, VendorCall, WireRequest } from '../endpoints/operation.ts'
@@ -12,10 +12,10 @@ import type { StreamTransform, VendorFailure } from '../endpoints/stream-transfo
 import { withOwnObjects } from '../endpoints/vendor-objects.ts'
 import type { HookWire, WireResult } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
+import { endUserOf } from '../stores/principal.ts'
 import { asBuffer } from '../wire/chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
 import type { Candidate, Reserved } from './call-record.ts'
-import { endUserOf } from './end-user.ts'
 import { promptCachingOf } from './estimate.ts'
 import { carriesCredential, checkedResult, hookFailed } from './hooks/hook-facts.ts'
 import { HEADER_NAME, HEADER_VALUE } from './hooks/request-hooks.ts'
@@ -31,30 +31,13 @@ export function prepareOperation(
   context: PipelineContext,
   call: Reserved,
   candidate: Candidate,
-): Operation | Promise<Operation> {
-  const media = withRemoteMedia(context, call, candidate)
-  const body = isLargeBody(call.bytes) && !(media instanceof Promise) ? endOfTurn().then(() => media) : media
-  return body instanceof Promise
-    ? body.then((fetched) => createOperation(context, call, candidate, fetched))
-    : createOperation(context, call, candidate, body)
-}
-
-/**
- * Prepares a request for a candidate that may be skipped. The last remaining route of the requested model reports the unsupported
- * part to the caller. Returns `undefined` if this candidate does not support the request.
- */
-export async function prepareIfAble(
-  context: PipelineContext,
-  call: Reserved,
-  candidate: Candidate,
-): Promise<Operation | undefined> {
-  try {
-    return await prepareOperation(context, call, candidate)
-  } catch (cause) {
-    const { status } = GatewayError.from(cause)
-    if (status >= 500) throw cause
-    return undefined
-  }
+): MaybePromise<Operation> {
+  const { endpoint, body, bytes } = call
+  const media = endpoint.remoteMedia?.(body, candidate.vendor, candidate.model)
+  if (media === undefined && !isLargeBody(bytes)) return createOperation(context, call, candidate, body)
+  const known =
+    media === undefined ? endOfTurn().then(() => body) : fetchAll(context, call, media.urls).then(media.inline)
+  return known.then((fetched) => createOperation(context, call, candidate, fetched))
 }
 
 function createOperation(
@@ -166,29 +149,14 @@ const MAX_FETCHED_BYTES = 32 * 1024 * 1024
 const MAX_PARALLEL_FETCHES = 4
 
 /**
- * Returns the body of a request for a vendor that accepts only bytes, with remote media replaced by data URLs. Returns the same
- * body, and no promise, if there is nothing to fetch.
+ * Returns data URLs in the order of the addresses. A few are fetched concurrently. The first failure ends the others, and so does
+ * the end of the request or the disconnect of its caller. Bytes count while they arrive, until the answer begins.
  * @throws GatewayError `invalid_request` with the address if it cannot be fetched or is not allowed, or if there are too many of
  *   them; `rate_limited` and `overloaded` if there is no room for their bytes.
  */
-function withRemoteMedia(
-  context: PipelineContext,
-  call: Reserved,
-  { vendor, model }: Candidate,
-): Reserved['body'] | Promise<Reserved['body']> {
-  const { endpoint, body } = call
-  const media = endpoint.remoteMedia?.(body, vendor, model)
-  if (media === undefined) return body
-  const tooMany = media.urls[MAX_FETCHED]
-  if (tooMany !== undefined) throw refused(tooMany.param, `at most ${MAX_FETCHED} images may be URLs for this model`)
-  return fetchAll(context, call, media.urls).then((dataUrls) => media.inline(dataUrls))
-}
-
-/**
- * Returns data URLs in the order of the addresses. A few are fetched concurrently. The first failure ends the others, and so does
- * the end of the request or the disconnect of its caller. Bytes count while they arrive, until the answer begins.
- */
 async function fetchAll(context: PipelineContext, call: Reserved, addresses: readonly CallerUrl[]): Promise<string[]> {
+  const tooMany = addresses[MAX_FETCHED]
+  if (tooMany !== undefined) throw refused(tooMany.param, `at most ${MAX_FETCHED} images may be URLs for this model`)
   const { accountId } = call.principal
   const control = new AbortController()
   const claim = context.fetchedBytes.claim(accountId)

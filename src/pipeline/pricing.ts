@@ -41,65 +41,33 @@ export interface PricedRequest extends Omit<Hold, 'id'> {
  */
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
+  const { endpoint, hookUnits } = parsed
   if (prices === undefined) return undefined
-  if (parsed.endpoint.isFree === true) return priceHookUnits(context, parsed)
-  if (parsed.endpoint.isFree === 'unless-priced') return priceUnlessFree(context, prices, parsed)
-  const { hookUnits } = parsed
-  const first = parsed.chain[0]
-  if (parsed.chain.length === 1 && first !== undefined) {
-    const rate = rateOfRequest(context, prices, parsed, first)
-    if (rate !== undefined && 'param' in rate) throw unpricedPart(rate)
-    const expected = withHookUnits(estimate ?? estimateFor(context, parsed, first), hookUnits)
-    const amount = rate === undefined ? undefined : highestCharge(rate, expected)
-    if (rate === undefined || amount === undefined) throw unpricedModel(context, parsed, first, rate)
-    return { amount, rates: [rate], chain: parsed.chain, estimates: [expected] }
-  }
-  const chain: CatalogModel[] = []
-  const rates: Rate[] = []
-  const estimates: Usage[] = []
-  let amount = 0n
-  for (const [index, model] of parsed.chain.entries()) {
-    const rate = rateOfRequest(context, prices, parsed, model)
+  if (endpoint.isFree === true) return priceHookUnits(context, parsed)
+  const isFreeWithoutPrice = endpoint.isFree === 'unless-priced'
+  const listed = parsed.chain.map((model) => rateOfRequest(context, prices, parsed, model))
+  if (isFreeWithoutPrice && listed.every((rate) => rate === undefined)) return priceHookUnits(context, parsed)
+  const offers = parsed.chain.flatMap((model, index) => {
+    const rate = listed[index] ?? (isFreeWithoutPrice ? createRate(model.id, FREE) : undefined)
     const own = (index === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
     const expected = withHookUnits(own, hookUnits)
-    const cost = rate === undefined || 'param' in rate ? undefined : highestCharge(rate, expected)
-    if (rate === undefined || 'param' in rate || cost === undefined) {
-      const fault =
-        rate !== undefined && 'param' in rate ? unpricedPart(rate) : unpricedModel(context, parsed, model, rate)
-      if (isAskedFor(model, parsed)) throw fault
-      context.warnings.warn(
-        unpricedFallback(model.id, context.catalog.find(parsed.body.model)?.id ?? parsed.body.model),
-      )
-      continue
-    }
-    chain.push(model)
-    rates.push(rate)
-    estimates.push(expected)
-    if (cost > amount) amount = cost
-  }
-  if (chain.length === 0) throw notPriced(context, parsed, parsed.chain[0]!)
-  return { amount, rates, chain: chain.length === parsed.chain.length ? parsed.chain : chain, estimates }
-}
-
-/** Models without a price are free; undefined if none of the chain has one. */
-function priceUnlessFree(context: PipelineContext, prices: Prices, parsed: Parsed): PricedRequest | undefined {
-  const { chain, hookUnits } = parsed
-  const listed = chain.map((model) => rateOfRequest(context, prices, parsed, model))
-  if (listed.every((rate) => rate === undefined)) return priceHookUnits(context, parsed)
-  const rates: Rate[] = []
-  const estimates: Usage[] = []
+    const amount = rate === undefined || 'param' in rate ? undefined : highestCharge(rate, expected)
+    if (rate !== undefined && !('param' in rate) && amount !== undefined) return [{ model, rate, expected, amount }]
+    if (parsed.chain.length === 1 || isFreeWithoutPrice || isAskedFor(model, parsed))
+      throw rate !== undefined && 'param' in rate ? unpricedPart(rate) : unpricedModel(context, parsed, model, rate)
+    const asked = context.catalog.find(parsed.body.model)?.id ?? parsed.body.model
+    context.warnings.warn(unpricedFallback(model.id, asked))
+    return []
+  })
+  if (offers.length === 0) throw notPriced(context, parsed, parsed.chain[0]!)
   let amount = 0n
-  for (const [index, model] of chain.entries()) {
-    const rate = listed[index] ?? createRate(model.id, FREE)
-    if ('param' in rate) throw unpricedPart(rate)
-    const estimate = withHookUnits(estimateFor(context, parsed, model), hookUnits)
-    const cost = highestCharge(rate, estimate)
-    if (cost === undefined) throw unpricedModel(context, parsed, model, rate)
-    rates.push(rate)
-    estimates.push(estimate)
-    if (cost > amount) amount = cost
+  for (const offer of offers) if (offer.amount > amount) amount = offer.amount
+  return {
+    amount,
+    rates: offers.map(({ rate }) => rate),
+    chain: offers.length === parsed.chain.length ? parsed.chain : offers.map(({ model }) => model),
+    estimates: offers.map(({ expected }) => expected),
   }
-  return { amount, rates, chain, estimates }
 }
 
 const FREE: readonly MeterPrice[] = [{ meter: 'request', amount: '0', per: 1 }]

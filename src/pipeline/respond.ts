@@ -5,8 +5,8 @@ import { type ErrorDialect, retryAfterOf } from '../endpoints/error-dialect.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { BucketState } from '../stores/rate-limiter.ts'
+import { limitsOf } from './admission.ts'
 import type { Admission, Admitted, Candidate, Parsed, Reserved } from './call-record.ts'
-import { limitsOf } from './limits.ts'
 import { emitTo, type PipelineContext } from './pipeline-context.ts'
 
 /** Sends a whole answer. For `mayFree` see {@link ByteSink.write}. */

@@ -1,13 +1,12 @@
 // See docs/decisions/0029-speed.md.
 
 import { GatewayError } from '../core/errors.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
-import type { CompiledHook, HookTable } from '../hooks/hook-table.ts'
-import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import { isPending } from '../core/maybe-promise.ts'
+import type { CompiledHook } from '../hooks/hook-table.ts'
 import { admit, admitUnlimited, release } from './admission.ts'
 import { authenticate } from './authenticate.ts'
-import { throughCache } from './cache/through-cache.ts'
-import type { Admitted, Parsed, ParsedRequest, Received, Reserved } from './call-record.ts'
+import { throughCache } from './cache/serve-cached.ts'
+import type { Admitted, Parsed, ParsedRequest, Received } from './call-record.ts'
 import { type Completion, immediate } from './completion.ts'
 import { dispatch, route } from './dispatch.ts'
 import { estimateFor } from './estimate.ts'
@@ -27,142 +26,93 @@ import { findContinued, recall } from './stored-answers.ts'
 import { failedResponse, type Unfinished, type VendorResponse } from './vendor-response.ts'
 
 /** Runs the first stages, which cost nothing and call no vendor. Credentials come before the body. */
-export function readRequest(context: PipelineContext, received: Received): Promise<Parsed> {
-  const authenticated = authenticate(context, received)
-  return isPending(authenticated)
-    ? Promise.resolve(authenticated.then((known) => parse(context, known)))
-    : parse(context, authenticated)
+export async function readRequest(context: PipelineContext, received: Received): Promise<Parsed> {
+  return parse(context, await authenticate(context, received))
 }
 
 /** Returns a completion other than the default one on the request's own connection, or `undefined` for the default. */
 export type CompletionOf = (parsed: Parsed) => Completion | undefined
 
-/** Completion of a request, and the function that determines it for a replacement by hooks. */
-interface Completing {
-  readonly completion: Completion
-  readonly completionOf: CompletionOf
-}
-
 /**
- * Runs the stages of every request after it is read: admit → request hooks → cache → reserve → route → dispatch ⇄ vendor → answer
- * hooks → settle → respond. A JSON response is settled before it is sent; a stream when it has ended, failed or been abandoned; a
- * task by the worker. Each admission is released once, and each hold ends once.
- *
- * Few stages are `async`, because a waiting function retains all its data while a vendor works.
+ * Runs the stages of every request: authenticate → parse → admit → request hooks → cache → reserve → route → dispatch ⇄ vendor →
+ * answer hooks → settle → respond. A JSON response is settled before it is sent; a stream when it has ended, failed or been
+ * abandoned; a task by the worker. Each admission is released once, and each hold ends once.
  * @returns The rest of the answer, which must be awaited, or `undefined` if there is none.
- * @throws GatewayError if the request ends before a vendor is called, or if none answered; also as a rejection.
+ * @throws GatewayError if the caller gets an error.
  */
-export function pipeline(
+export async function runStages(
   context: PipelineContext,
-  parsed: Parsed,
+  received: Received,
   completionOf: CompletionOf,
-): MaybePromise<Unfinished | undefined> {
-  const completion = completionOf(parsed) ?? immediate
-  const hooked = context.hooks === undefined ? undefined : hookedRequest(context.hooks, parsed)
-  const lookedUp = lookUp(context, parsed, completion)
-  if (hooked !== undefined || lookedUp !== undefined)
-    return pipelineWithHooks(context, parsed, { completion, completionOf }, { hooked, lookedUp })
-  const admission = admitFor(context, parsed, completion)
-  return isPending(admission)
-    ? admission.then((admitted) => answerThroughCache(context, admitted, completion))
-    : answerThroughCache(context, admission, completion)
-}
-
-/** Runs the stages for a request with request hooks or references. */
-async function pipelineWithHooks(
-  context: PipelineContext,
-  parsed: Parsed,
-  { completion, completionOf }: Completing,
-  { hooked, lookedUp }: { readonly hooked: HookedRequest | undefined; readonly lookedUp: Promise<void> | undefined },
 ): Promise<Unfinished | undefined> {
-  await lookedUp
-  const admitted = await admitFor(context, parsed, completion)
-  const next =
-    hooked === undefined ? completion : await askRequestHooks(context, admitted, hooked, { completion, completionOf })
-  return next && answerThroughCache(context, admitted, next)
-}
-
-function admitFor(context: PipelineContext, parsed: Parsed, { isUnlimited }: Completion): MaybePromise<Admitted> {
-  return isUnlimited === true ? admitUnlimited(context, parsed) : admit(context, parsed)
-}
-
-/** Answers through the response cache, if any. Cached answers announce the retirement of their model too. */
-function answerThroughCache(
-  context: PipelineContext,
-  admitted: Admitted,
-  completion: Completion,
-): MaybePromise<Unfinished | undefined> {
+  const authenticated = authenticate(context, received)
+  const parsed = await parse(context, isPending(authenticated) ? await authenticated : authenticated)
+  let completion = completionOf(parsed) ?? immediate
+  // A request that was accepted earlier and runs now has already passed the hooks.
+  const hooks = parsed.answerId === undefined ? context.hooks?.of(parsed.endpoint)?.request : undefined
+  const written = hooks && { body: parsed.body, bytes: parsed.bytes }
+  if (hasReferences(parsed, completion)) await lookUp(context, parsed, completion)
+  const admitted = completion.isUnlimited === true ? admitUnlimited(context, parsed) : await admit(context, parsed)
+  if (hooks !== undefined && written !== undefined) {
+    const outcome = await askRequestHooks(context, admitted, written, hooks, completionOf)
+    if (outcome.answered !== undefined) {
+      await answerByHook(context, admitted, outcome.answered)
+      return undefined
+    }
+    completion = outcome.completion ?? completion
+  }
+  // Cached answers announce the retirement of their model too.
   const retirement = context.retirements.headerFor(context, admitted.chain)
   if (retirement !== undefined) admitted.addHeaders(retirement)
   return context.cache === undefined
-    ? answer(context, admitted, completion)
-    : throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
+    ? await answer(context, admitted, completion)
+    : await throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
 }
 
-/** Reads a request and runs the {@link pipeline}. Resolves when the answer has ended. */
+/** Runs the stages of a request. Resolves when the answer has ended. */
 export async function runToEnd(
   context: PipelineContext,
   received: Received,
   completionOf: CompletionOf,
 ): Promise<void> {
-  const unfinished = await pipeline(context, await readRequest(context, received), completionOf)
+  const unfinished = await runStages(context, received, completionOf)
   await unfinished?.end
 }
 
-/** Finds the data that a request refers to, and loads modules that its answer needs; `undefined` if nothing is needed. */
-function lookUp(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> | undefined {
-  const { continuation, kept, prepare } = parsed.endpoint
-  const isContinued = continuation?.of(parsed.body) !== undefined
-  const isNeeded = isContinued || kept !== undefined || completion.check !== undefined || prepare !== undefined
-  return isNeeded ? lookUpAll(context, parsed, completion) : undefined
+/** Whether {@link lookUp} has something to do. */
+function hasReferences({ endpoint }: Parsed, { check }: Completion): boolean {
+  return (endpoint.continuation ?? endpoint.kept ?? check ?? endpoint.prepare) !== undefined
 }
 
-async function lookUpAll(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> {
+/** Finds the data that a request refers to, and loads modules that its answer needs. */
+async function lookUp(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> {
   const { endpoint } = parsed
-  await findContinued(context, parsed)
+  if (endpoint.continuation !== undefined) await findContinued(context, parsed)
   if (endpoint.kept !== undefined) await recall(context, parsed)
   if (completion.check !== undefined) await completion.check(context, parsed)
   if (endpoint.prepare !== undefined) await endpoint.prepare(parsed.body)
 }
 
-/** Request as its caller wrote it, and its hooks. */
-interface HookedRequest {
-  readonly written: WrittenRequest
-  readonly hooks: readonly CompiledHook[]
-}
-
-/** Returns the request and its hooks, or `undefined` without hooks. */
-function hookedRequest(table: HookTable, { endpoint, answerId, body, bytes }: Parsed): HookedRequest | undefined {
-  // A request that was accepted earlier and runs now has already passed the hooks.
-  const hooks = answerId === undefined ? table.of(endpoint)?.request : undefined
-  return hooks && { written: { body, bytes }, hooks }
-}
-
-/**
- * Runs the hooks on an admitted request, which may replace it and its completion. Returns `undefined` if a hook has answered it.
- */
+/** Runs the hooks on an admitted request, which may replace it and its completion. Ends the admission if one denies it. */
 async function askRequestHooks(
   context: PipelineContext,
   admitted: Admitted,
-  { written, hooks }: HookedRequest,
-  { completion, completionOf }: Completing,
-): Promise<Completion | undefined> {
-  let outcome: HookedOutcome
-  let next = completion
+  written: WrittenRequest,
+  hooks: readonly CompiledHook[],
+  completionOf: CompletionOf,
+): Promise<Pick<HookedOutcome, 'answered'> & { readonly completion?: Completion }> {
   try {
-    outcome = await runRequestHooks(context, admitted, written, hooks)
-    const { changed, answered } = outcome
-    if (changed !== undefined && answered !== undefined) admitted.parsed(changed)
-    else if (changed !== undefined) next = await readmit(context, admitted, changed, completionOf)
+    const { changed, answered } = await runRequestHooks(context, admitted, written, hooks)
+    if (changed === undefined) return { answered }
+    if (answered === undefined) return { answered, completion: await readmit(context, admitted, changed, completionOf) }
+    admitted.parsed(changed)
+    return { answered }
   } catch (error) {
     const isDenied = admitted.hookUnits > 0 && GatewayError.isInstance(error) && error.code === 'request_denied'
     if (isDenied) await endDenied(context, admitted, error)
     else await release(context, admitted, 0)
     throw error
   }
-  if (outcome.answered === undefined) return next
-  await answerByHook(context, admitted, outcome.answered)
-  return undefined
 }
 
 /** Looks up and estimates a replacement of an admitted request again. */
@@ -182,104 +132,37 @@ async function readmit(
 }
 
 /** Reserves the cost of an admitted request, calls a vendor, and ends both. */
-function answer(
+async function answer(
   context: PipelineContext,
   admitted: Admitted,
   completion: Completion,
-): MaybePromise<Unfinished | undefined> {
-  let reserving: MaybePromise<ReserveOutcome>
-  try {
-    reserving = completion.reserve(context, admitted)
-  } catch (error) {
-    return refuse(context, admitted, error)
-  }
-  return isPending(reserving)
-    ? answerWhenHeld(context, admitted, completion, reserving)
-    : answerHeld(context, admitted, completion, reserving)
-}
-
-async function answerWhenHeld(
-  context: PipelineContext,
-  admitted: Admitted,
-  completion: Completion,
-  reserving: PromiseLike<ReserveOutcome>,
 ): Promise<Unfinished | undefined> {
   let reserved: ReserveOutcome
   try {
-    reserved = await reserving
+    reserved = await completion.reserve(context, admitted)
   } catch (error) {
-    return refuse(context, admitted, error)
+    await release(context, admitted, 0)
+    throw error
   }
-  return await answerHeld(context, admitted, completion, reserved)
-}
-
-async function refuse(context: PipelineContext, admitted: Admitted, error: unknown): Promise<never> {
-  await release(context, admitted, 0)
-  throw error
-}
-
-function answerHeld(
-  context: PipelineContext,
-  admitted: Admitted,
-  completion: Completion,
-  reserved: ReserveOutcome,
-): MaybePromise<Unfinished | undefined> {
-  if (reserved instanceof StoredReplay) return replay(context, admitted, completion, reserved.answer)
-  if (completion.accept !== undefined) return completion.accept(context, reserved).then(nothing)
+  if (reserved instanceof StoredReplay) {
+    await release(context, admitted, 0)
+    if (completion.replay === undefined) respondReplay(admitted.sink, reserved.answer, admitted.requestId)
+    else await completion.replay(context, admitted, reserved.answer)
+    return undefined
+  }
+  if (completion.accept !== undefined) {
+    await completion.accept(context, reserved)
+    return undefined
+  }
   if (reserved.endpoint.task === undefined) announce(context, reserved)
   reserved.measuredBy(context.tokenSizes.habitsOf(reserved.chain))
-  let response: MaybePromise<VendorResponse>
+  let response: VendorResponse
   try {
-    response =
-      context.hooks === undefined ? ask(context, reserved, completion) : askHooked(context, reserved, completion)
-  } catch (cause) {
-    response = failedResponse(cause)
-  }
-  return isPending(response)
-    ? response.then(
-        (answered) => end(context, reserved, completion, answered),
-        (cause) => end(context, reserved, completion, failedResponse(cause)),
-      )
-    : end(context, reserved, completion, response)
-}
-
-async function replay(
-  context: PipelineContext,
-  admitted: Admitted,
-  completion: Completion,
-  kept: StoredAnswer,
-): Promise<undefined> {
-  await release(context, admitted, 0)
-  if (completion.replay === undefined) respondReplay(admitted.sink, kept, admitted.requestId)
-  else await completion.replay(context, admitted, kept)
-}
-
-const nothing = (): undefined => undefined
-
-function ask(context: PipelineContext, reserved: Reserved, completion: Completion): MaybePromise<VendorResponse> {
-  const routed = route(context, reserved)
-  return completion.ask === undefined ? dispatch(context, routed) : completion.ask(context, routed)
-}
-
-async function askHooked(
-  context: PipelineContext,
-  reserved: Reserved,
-  completion: Completion,
-): Promise<VendorResponse> {
-  try {
-    return await runAnswerHooks(context, reserved, await ask(context, reserved, completion))
+    response = await (completion.ask ?? dispatch)(context, route(context, reserved))
+    if (context.hooks !== undefined) response = await runAnswerHooks(context, reserved, response)
   } catch (cause) {
     reserved.calls.abort()
-    return failedResponse(cause)
+    response = failedResponse(cause)
   }
-}
-
-function end(
-  context: PipelineContext,
-  reserved: Reserved,
-  completion: Completion,
-  response: VendorResponse,
-): Unfinished | undefined {
-  const ending = completion.end(context, reserved, response)
-  return isPending(ending) ? { end: ending } : undefined
+  return { end: completion.end(context, reserved, response) }
 }

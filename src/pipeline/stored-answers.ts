@@ -10,13 +10,12 @@ import type { InteractionRecord } from '../stores/response-cache.ts'
 import type { StoredResponse } from '../stores/response-store.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import { checkEndpointScope } from './authenticate.ts'
-import { BufferedCall } from './buffered-call.ts'
 import type { Candidate, Parsed, Reserved } from './call-record.ts'
 import { measureInput } from './estimate.ts'
 import { checkCallerUrls } from './parse.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { countReading, EVENT_STREAM, respondJson, respondWhole } from './respond.ts'
-import { headersAt, pathAt, withCredential } from './vendor-access.ts'
+import { BufferedCall, headersAt, pathAt, withCredential } from './vendor-access.ts'
 
 /** Format of an id in a path, of the gateway or a vendor. Other ids are unknown without a store lookup. */
 const ANSWER_ID = /^[A-Za-z0-9_-]{1,200}$/
@@ -112,7 +111,7 @@ async function removeAtVendor(
   const deletion = kept.deletion(routed.vendor, upstreamId, key.apiKey)
   if (deletion === undefined) return
   const credential = await credentialOf(key)
-  const call = new BufferedCall((ended) => ended)
+  const call = new BufferedCall()
   const { vendor } = routed
   const request: TransportRequest = {
     origin: vendor.origin,

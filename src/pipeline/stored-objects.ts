@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../core/json.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
 import { withTexts } from '../endpoints/texts.ts'
 import { callHook, HookDeadline } from '../hooks/call-hook.ts'
@@ -104,10 +104,9 @@ async function screenedBy<Body extends Kept>(
   }
   const deadline = new HookDeadline()
   const call = new RequestCall(shown, { body, bytes: undefined }, body.model, deadline)
-  const called = callHook(context.clock, hook.timeoutMs, deadline, () =>
+  const outcome = await callHook(context.clock, hook.timeoutMs, deadline, () =>
     hook.hook.request?.(call as unknown as HookCall),
   )
-  const outcome = isPending(called) ? await called : called
   const units = call.ended()
   if (outcome.kind === 'fault') return failed(outcome.fault, outcome.error)
   const deny = denialOf(outcome.result)

@@ -12,7 +12,7 @@ import type {
 } from '../transport/transport.ts'
 import { joinChunks } from '../wire/chunks.ts'
 import { firstHeader, type HeaderMap, mediaType, NO_HEADERS, requestIdOf } from '../wire/headers.ts'
-import type { VendorActivity } from './silence-watch.ts'
+import type { VendorActivity } from './call-timers.ts'
 
 /** Maximum time that headers wait for a first content. Then they are sent, with a comment if there is nothing else. */
 export const MAX_HOLD_BACK_MS = 15_000

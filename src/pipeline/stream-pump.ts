@@ -7,6 +7,7 @@ import { SSE_COMMENT } from '../wire/sse.ts'
 import type { AbortScope } from './abort-scope.ts'
 import { StreamRecording } from './cache/cache-plan.ts'
 import type { Reserved } from './call-record.ts'
+import { failedAttempt, failedUsage } from './charge.ts'
 import {
   type AttemptFailure,
   failureOfTransport,
@@ -18,7 +19,6 @@ import { abandonedPictures, cutUsage, estimatedUsage, innerImagesUsage } from '.
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
-import { failedAttempt, failedUsage } from './usage-after-failure.ts'
 import { withoutSecrets } from './vendor-access.ts'
 import { type CallEnding, refusedEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 

@@ -1,11 +1,20 @@
 import type { Credential } from '../core/credential.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { Operation, WireRequest } from '../endpoints/operation.ts'
+import type { ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
-import { isStreamedBody, type TransportRequest } from '../transport/transport.ts'
+import {
+  isStreamedBody,
+  type Transport,
+  type TransportControl,
+  type TransportFailure,
+  type TransportHandler,
+  type TransportRequest,
+} from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import { firstHeader, type HeaderMap, NO_HEADERS } from '../wire/headers.ts'
 import type { AbortScope } from './abort-scope.ts'
+import type { VendorActivity } from './call-timers.ts'
 import { type AttemptFailure, failureOfTransport } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
@@ -188,3 +197,84 @@ function unobtainable(cause: unknown): AttemptFailure {
     retryAfterMs,
   }
 }
+
+/** Maximum size of a response that is buffered for a caller, in bytes. */
+export const MAX_ANSWER_BYTES = 128 * 1024 * 1024
+
+/** Outcome of one call: the buffered response with any status, or the reason for its absence. */
+export type BufferedOutcome =
+  | { readonly answer: ChunkedAnswer }
+  | { readonly failure: TransportFailure }
+  | { readonly oversize: true }
+
+/** Buffers one response. */
+export class BufferedCall implements TransportHandler {
+  readonly result: Promise<BufferedOutcome>
+  #end!: (outcome: BufferedOutcome) => void
+  #control: TransportControl | undefined
+  #status = 0
+  #headers = NO_HEADERS
+  #byteLength = 0
+  #chunks: readonly Uint8Array[] = NO_CHUNKS
+  readonly #activity: VendorActivity | undefined
+  readonly #maxBytes: number
+
+  /** @param activity Updated when bytes arrive, or undefined if nobody watches the call. */
+  constructor(maxBytes = MAX_ANSWER_BYTES, activity?: VendorActivity) {
+    this.#activity = activity
+    this.#maxBytes = maxBytes
+    this.result = new Promise((resolve) => {
+      this.#end = resolve
+    })
+  }
+
+  /** Bytes of the body that a 2xx response has announced, or sent so far; undefined without such a response. */
+  get answerBytes(): number | undefined {
+    if (this.#status < 200 || this.#status >= 300) return undefined
+    const announced = Number(firstHeader(this.#headers, 'content-length'))
+    return Math.max(this.#byteLength, announced >= 0 && announced <= MAX_ANSWER_BYTES ? announced : 0)
+  }
+
+  /** Chunks of the body so far. */
+  get chunks(): readonly Uint8Array[] {
+    return this.#chunks
+  }
+
+  begin(transport: Transport, request: TransportRequest): void {
+    this.#control = transport.send(request, this)
+  }
+
+  abort(): void {
+    this.#control?.abort()
+  }
+
+  onHead(status: number, headers: HeaderMap): void {
+    if (this.#activity !== undefined) this.#activity.hasBytes = true
+    this.#status = status
+    this.#headers = headers
+  }
+
+  onData(chunk: Uint8Array): void {
+    if (this.#activity !== undefined) this.#activity.hasBytes = true
+    this.#byteLength += chunk.byteLength
+    if (this.#byteLength > this.#maxBytes) {
+      this.#end({ oversize: true })
+      this.abort()
+      return
+    }
+    // Most answers arrive in one chunk, and V8 allocates 17 entries for a growing list.
+    if (this.#chunks === NO_CHUNKS) this.#chunks = [chunk]
+    else (this.#chunks as Uint8Array[]).push(chunk)
+  }
+
+  onEnd(): void {
+    const isRequestSent = this.#control?.isBodySent === true
+    this.#end({ answer: { status: this.#status, headers: this.#headers, chunks: this.#chunks, isRequestSent } })
+  }
+
+  onFailure(failure: TransportFailure): void {
+    this.#end({ failure })
+  }
+}
+
+const NO_CHUNKS: readonly Uint8Array[] = []

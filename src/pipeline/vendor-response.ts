@@ -2,7 +2,6 @@ import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type UnbilledUsage, type Usage, usedOf } from '../core/usage.ts'
 import type { AnswerBody } from '../endpoints/operation.ts'
-import type { CandidateCall } from './buffered-call.ts'
 import type { Candidate } from './call-record.ts'
 import type { AttemptFailure } from './error-classification.ts'
 import type { StreamCall } from './stream-call.ts'
@@ -56,6 +55,14 @@ export type OpenStream = Pick<
   'transform' | 'vendorRequestId' | 'attach' | 'pause' | 'resume' | 'readAtMost' | 'abort'
 >
 
+/** Call at a candidate whose stream has opened. One of its methods ends it. */
+interface WatchedStream {
+  readonly candidate: Candidate
+  completed(): void
+  ignored(): void
+  broken(requestId: string, failure: AttemptFailure): void
+}
+
 /** Stream whose first content has arrived. Nothing was sent to the caller yet. */
 export class StreamResponse {
   readonly kind = 'stream'
@@ -65,13 +72,13 @@ export class StreamResponse {
   readonly dropped: readonly string[]
   /** See `Operation.reasonsUnseen`. */
   readonly reasonsUnseen: boolean
-  readonly #candidateCall: CandidateCall
+  readonly #candidateCall: WatchedStream
   /** Aborts the vendor call at the request's total timeout. */
   readonly #deadline: Timer
 
   constructor(
     call: OpenStream,
-    candidateCall: CandidateCall,
+    candidateCall: WatchedStream,
     facts: { readonly dropped: readonly string[]; readonly reasonsUnseen: boolean },
     deadline: Timer,
   ) {
@@ -118,5 +125,5 @@ export function failedResponse(cause: unknown): FailedResponse {
  */
 export interface Unfinished {
   /** Rejects with the errors of the stages. */
-  readonly end: PromiseLike<void>
+  readonly end: Promise<void>
 }

@@ -53,7 +53,7 @@ export function assertBlobId(id: string): void {
 }
 
 /** Returns the bytes in chunks of equal size; the last one may be smaller. */
-export async function* equalPieces(content: AsyncIterable<Uint8Array>, byteLength: number): AsyncIterable<Uint8Array> {
+async function* equalPieces(content: AsyncIterable<Uint8Array>, byteLength: number): AsyncIterable<Uint8Array> {
   let piece = new Uint8Array(byteLength)
   let filled = 0
   for await (const chunk of content) {
@@ -71,12 +71,56 @@ export async function* equalPieces(content: AsyncIterable<Uint8Array>, byteLengt
   if (filled > 0) yield piece.subarray(0, filled)
 }
 
+/** Blobs in rows of a database. `Handle` names the rows of one blob. */
+export interface BlobRows<Handle> extends Pick<BlobStore, 'delete' | 'purge'> {
+  /** Creates a blob that no reader finds. */
+  begin(blob: NewBlob): Promise<Handle>
+  addRow(handle: Handle, place: number, bytes: Uint8Array): Promise<unknown>
+  /** Completes a blob, which replaces the earlier one of its id. */
+  finish(handle: Handle, id: string, byteLength: number): Promise<unknown>
+  /** Removes a blob that was not completed. */
+  remove(handle: Handle): Promise<unknown>
+  find(id: string): Promise<{ readonly handle: Handle; readonly byteLength: number } | undefined>
+  row(handle: Handle, place: number): Promise<Uint8Array | undefined>
+}
+
+/** Creates a store of blobs whose content is in rows of {@link BLOB_ROW_BYTES}. */
+export function blobsInRows<Handle>(rows: BlobRows<Handle>): BlobStore {
+  return {
+    async put(blob, content) {
+      assertBlobId(blob.id)
+      const handle = await rows.begin(blob)
+      let byteLength = 0
+      try {
+        let place = 0
+        for await (const bytes of equalPieces(content, BLOB_ROW_BYTES)) {
+          await rows.addRow(handle, place++, bytes)
+          byteLength += bytes.byteLength
+        }
+        await rows.finish(handle, blob.id, byteLength)
+      } catch (error) {
+        await rows.remove(handle)
+        throw error
+      }
+      return byteLength
+    },
+    async get(id, range = { start: 0 }) {
+      const found = await rows.find(id)
+      if (found === undefined) return undefined
+      const { handle, byteLength } = found
+      return { byteLength, content: rangeOfRows(byteLength, range, (place) => rows.row(handle, place)) }
+    },
+    delete: (id) => rows.delete(id),
+    purge: (nowMs, limit) => rows.purge(nowMs, limit),
+  }
+}
+
 /**
  * Reads a range from rows of {@link BLOB_ROW_BYTES}.
  * @param row Returns the row at an index, counted from 0.
  * @throws Error if a row is missing, because the blob was deleted or replaced meanwhile.
  */
-export async function* rangeOfRows(
+async function* rangeOfRows(
   byteLength: number,
   { start, end = byteLength }: BlobRange,
   row: (place: number) => Promise<Uint8Array | undefined>,

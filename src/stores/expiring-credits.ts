@@ -66,6 +66,14 @@ export function expireCredits(
   return takes
 }
 
+/** Returns what is left of credits. */
+export function creditsWithout(credits: readonly ExpiringCredit[], takes: readonly CreditTake[]): ExpiringCredit[] {
+  const amounts = new Map(takes.map(({ creditId, amount }) => [creditId, amount]))
+  return credits
+    .map((credit) => ({ ...credit, remaining: credit.remaining - (amounts.get(credit.creditId) ?? 0n) }))
+    .filter(({ remaining }) => remaining > 0n)
+}
+
 /** Returns the description of an expiry in the journal. */
 export function expiryText(creditId: string): string {
   return `what was left of the credit ${creditId}`

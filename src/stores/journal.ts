@@ -18,16 +18,7 @@ export interface ChargeDetails {
 }
 
 /** Kinds of journal lines; see {@link LedgerEntry}. */
-export const ENTRY_KINDS = [
-  'credit',
-  'charge',
-  'owed',
-  'repayment',
-  'refund',
-  'adjustment',
-  'expiry',
-  'shortfall',
-] as const
+export const ENTRY_KINDS = ['credit', 'charge', 'owed', 'repayment', 'refund', 'adjustment', 'expiry'] as const
 
 /** A kind of journal line. */
 export type EntryKind = (typeof ENTRY_KINDS)[number]
@@ -43,7 +34,6 @@ export interface LedgerEntry {
   /**
    * `owed`: a charge was above the balance, and the account owes the rest. `repayment`: owed money was taken from the balance.
    * `refund`: money of a charge was returned. `adjustment`: a manual correction. `expiry`: the rest of a credit that has expired.
-   * `shortfall`: used by earlier versions, which waived the part that the balance did not cover.
    */
   readonly kind: EntryKind
   /** Change of the balance and the held money together, in nano-dollars: negative for charges, repayments and expiries. */
@@ -58,8 +48,8 @@ export interface LedgerEntry {
   readonly createdAtMs: number
   /** Cost of a charge in nano-dollars, including the part that is owed. */
   readonly due?: bigint | undefined
-  /** Balance and held money after this line, in nano-dollars; omitted if a line of an earlier version lacks it. */
-  readonly balanceAfter?: bigint | undefined
+  /** Balance and held money after this line, in nano-dollars. */
+  readonly balanceAfter: bigint
   /** Details of a charge. */
   readonly details?: ChargeDetails | undefined
   /** Id of the credit, the adjustment or the refund; for an expiry, the id of the credit. */
@@ -206,6 +196,11 @@ export interface Journal {
    * before the expiry may still charge stays until they end; calls of metered accounts hold no balance, so nothing stays for them.
    */
   expireCredits(nowMs: number, limit: number): MaybePromise<number>
+}
+
+/** Returns the id of a journal line from its number. */
+export function entryId(number: unknown): string {
+  return `entry_${String(number)}`
 }
 
 /** Returns the number of a journal line from its id; undefined if the id is invalid. */

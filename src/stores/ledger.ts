@@ -242,20 +242,6 @@ export function lesserOf(one: bigint, other: bigint): bigint {
   return other
 }
 
-/**
- * Returns the reservation to place: with its larger amount if `judge` finds the free money for it, otherwise unchanged.
- * @param judge Returns the outcome of a reservation and changes nothing.
- */
-export function largestReservation(
-  reservation: Reservation,
-  judge: (tried: Reservation) => ReserveResult,
-): Reservation {
-  const { larger, ...rest } = reservation
-  if (larger === undefined) return reservation
-  const tried = { ...rest, ...larger }
-  return judge(tried).status === 'held' ? tried : rest
-}
-
 /** Returns the result for a reservation whose hold has this amount. */
 export function heldResult({ larger }: Reservation, amount: bigint): HeldResult {
   return larger?.amount === amount ? HELD_LARGER : HELD
@@ -307,11 +293,8 @@ export function assertAmount(amount: bigint): void {
   if (amount > MAX_AMOUNT) throw new RangeError('an amount must not be above 2^63 - 1 nano-dollars')
 }
 
-/**
- * A store returns the same outcome for the same hold id, so a request that reserves again uses another id. Lines of earlier
- * versions also have ids with `both`.
- */
-const FURTHER_HOLD = /_(?:fitted\d*|both)$/
+/** A store returns the same outcome for the same hold id, so a request that reserves again uses another id. */
+const DERIVED_HOLD_SUFFIX = /_fitted\d*$/
 
 /** Returns the id of another hold of a request. */
 export function derivedHoldId(requestId: string, purpose: `fitted${number | ''}`): string {
@@ -320,5 +303,5 @@ export function derivedHoldId(requestId: string, purpose: `fitted${number | ''}`
 
 /** Returns the request of a hold. */
 export function requestOfHold(holdId: string): string {
-  return holdId.replace(FURTHER_HOLD, '')
+  return holdId.replace(DERIVED_HOLD_SUFFIX, '')
 }

@@ -81,3 +81,15 @@ export interface Credentials {
  * or the next function of `firstOf` is called. A GatewayError is sent to the caller; for every other error the caller gets 500.
  */
 export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | null | undefined>
+
+/**
+ * Returns the end user of a request, or `undefined` for none. The principal names it, or the body (`safety_identifier`, `user`,
+ * `metadata.user_id`) if the key is trusted to do so. Otherwise a caller could invent a user for each request.
+ */
+export function endUserOf({ endUser, namesEndUsers }: Principal, body: object): string | undefined {
+  if (endUser !== undefined) return endUser
+  if (namesEndUsers !== true) return undefined
+  const { safety_identifier: identifier, user, metadata } = body as Readonly<Record<string, unknown>>
+  const userId = (metadata as { readonly user_id?: unknown } | null | undefined)?.user_id
+  return [identifier, user, userId].find((name): name is string => typeof name === 'string' && name !== '')
+}

@@ -53,26 +53,62 @@ export function spendingAt(counts: SpendingCounts, period: number): SpendingCoun
   return { ...counts, period, chargedDay: 0n, heldDay: 0n }
 }
 
-/** Returns the counts after a change by a hold of that day. Amounts of past days or months no longer count. */
-export function spendingChanged(
-  counts: SpendingCounts,
-  period: number,
-  change: { readonly charged: bigint; readonly held: bigint },
-): SpendingCounts {
-  if (monthOf(period) !== monthOf(counts.period)) return counts
-  const isSameDay = period === counts.period
-  return {
-    period: counts.period,
-    chargedDay: isSameDay ? added(counts.chargedDay, change.charged) : counts.chargedDay,
-    chargedMonth: added(counts.chargedMonth, change.charged),
-    heldDay: isSameDay ? added(counts.heldDay, change.held) : counts.heldDay,
-    heldMonth: added(counts.heldMonth, change.held),
-  }
-}
+/**
+ * Spending of an account or a key, changed in place. A month is the day plus earlier days, so that most changes update one sum
+ * instead of two, because every request causes some. Amounts of past days or months no longer count.
+ */
+export class Spending implements SpendingCounts {
+  period: number
+  chargedDay: bigint
+  heldDay: bigint
+  /** Charges of the month on other days than the latest. */
+  #chargedBefore: bigint
+  #heldBefore: bigint
 
-/** Avoids an addition, which would create another bigint, because every call counts twice. */
-function added(amount: bigint, more: bigint): bigint {
-  return more === 0n ? amount : amount + more
+  constructor({ period, chargedDay, chargedMonth, heldDay, heldMonth }: SpendingCounts = NOTHING_SPENT) {
+    this.period = period
+    this.chargedDay = chargedDay
+    this.heldDay = heldDay
+    this.#chargedBefore = chargedMonth - chargedDay
+    this.#heldBefore = heldMonth - heldDay
+  }
+
+  get chargedMonth(): bigint {
+    return this.#chargedBefore + this.chargedDay
+  }
+
+  get heldMonth(): bigint {
+    return this.#heldBefore + this.heldDay
+  }
+
+  /** Returns the current counts. */
+  counts(): SpendingCounts {
+    const { period, chargedDay, chargedMonth, heldDay, heldMonth } = this
+    return { period, chargedDay, chargedMonth, heldDay, heldMonth }
+  }
+
+  /** Advances to a day, unless a later one was reached. */
+  reach(period: number): void {
+    if (period <= this.period) return
+    const isSameMonth = monthOf(period) === monthOf(this.period)
+    this.#chargedBefore = isSameMonth ? this.chargedMonth : 0n
+    this.#heldBefore = isSameMonth ? this.heldMonth : 0n
+    this.chargedDay = 0n
+    this.heldDay = 0n
+    this.period = period
+  }
+
+  /** Counts a charge of a hold of that day; negative for a refund. */
+  charge(period: number, amount: bigint): void {
+    if (period === this.period) this.chargedDay += amount
+    else if (monthOf(period) === monthOf(this.period)) this.#chargedBefore += amount
+  }
+
+  /** Counts a hold of that day; negative for its end. */
+  hold(period: number, amount: bigint): void {
+    if (period === this.period) this.heldDay += amount
+    else if (monthOf(period) === monthOf(this.period)) this.#heldBefore += amount
+  }
 }
 
 /**
@@ -90,22 +126,26 @@ export function oldestKept(today: number): number {
   return (isJanuary ? month - 89 : month - 1) * DAYS_PER_MONTH + 1
 }
 
-/** Account or key with its applicable caps. */
-export interface CappedSpender {
-  readonly owner: 'account' | 'key'
-  readonly id: string
-  readonly counts: SpendingCounts
-  readonly caps: readonly (SpendingCap | undefined)[]
+/** Account or key with its cap and its spending. */
+export interface SpendingOwner {
+  readonly spendingCap: SpendingCap | undefined
+  readonly spending: SpendingCounts
 }
 
 /** Returns the name of the first cap that an amount would exceed: `key:key_1:2026-11`. Zero exceeds none. */
-export function exceededCap(spenders: readonly CappedSpender[], amount: bigint): string | undefined {
+export function exceededCap(
+  account: SpendingOwner & { readonly id: string },
+  key: SpendingOwner & { readonly id: string },
+  caps: { readonly account?: SpendingCap | undefined; readonly key?: SpendingCap | undefined } | undefined,
+  amount: bigint,
+): string | undefined {
+  const nameOf = (owner: string, { id, spending }: typeof key, cap: SpendingCap | undefined): string | undefined =>
+    cap !== undefined && spentOf(spending, cap.period) + amount > cap.amount
+      ? `${owner}:${id}:${periodName(spending.period, cap.period)}`
+      : undefined
   if (amount === 0n) return undefined
-  for (const { owner, id, counts, caps } of spenders) {
-    const exceeded = caps.find((cap) => cap !== undefined && spentOf(counts, cap.period) + amount > cap.amount)
-    if (exceeded !== undefined) return `${owner}:${id}:${periodName(counts.period, exceeded.period)}`
-  }
-  return undefined
+  const exceeded = nameOf('account', account, account.spendingCap) ?? nameOf('account', account, caps?.account)
+  return exceeded ?? nameOf('key', key, key.spendingCap) ?? nameOf('key', key, caps?.key)
 }
 
 /** Returns the amount that counts against a cap: charges and open holds of its period. */
@@ -153,13 +193,7 @@ export interface ThresholdCrossing {
   readonly used: bigint
 }
 
-/** Cap and counts of an account or a key. */
-export interface SpendingOwner {
-  readonly cap: SpendingCap | undefined
-  readonly counts: SpendingCounts
-}
-
-/** Account and key after a charge, before any debt was repaid. */
+/** Charge with its account and key after it, before any debt was repaid. */
 export interface ChargeFacts {
   /** Amount due, in nano-dollars. */
   readonly amount: bigint
@@ -168,14 +202,15 @@ export interface ChargeFacts {
   /** Day in which the hold was counted. */
   readonly period: number
   readonly isMetered: boolean
-  readonly account: SpendingOwner
+  readonly account: SpendingOwner & {
+    readonly balance: bigint
+    readonly held: bigint
+    /** Balance and held money after the latest credit. */
+    readonly funded: bigint
+    readonly owed: bigint
+    readonly creditLimit: bigint | undefined
+  }
   readonly key: SpendingOwner
-  /** Balance and held money. */
-  readonly money: bigint
-  /** Balance and held money after the latest credit. */
-  readonly funded: bigint
-  readonly owed: bigint
-  readonly creditLimit: bigint | undefined
 }
 
 /** Returns the thresholds that a charge has passed, or `undefined` for none. */
@@ -183,7 +218,8 @@ export function crossingsOf(
   facts: ChargeFacts,
   thresholds: SpendingThresholds,
 ): readonly ThresholdCrossing[] | undefined {
-  const { amount, paid, period, account, key, isMetered, money, funded, owed, creditLimit } = facts
+  const { amount, paid, period, account, key, isMetered } = facts
+  const { balance, held, funded, owed, creditLimit } = account
   const crossings: ThresholdCrossing[] = []
   const note = (use: BoundUse, percents: readonly number[]): void => {
     const { of, bound, used, added } = use
@@ -194,14 +230,17 @@ export function crossingsOf(
       if (isPassed) crossings.push({ of, period: use.period, percent, bound, used })
     }
   }
-  for (const [of, { cap, counts }] of [['account_cap', account] as const, ['key_cap', key] as const]) {
+  for (const [of, { spendingCap: cap, spending: counts }] of [
+    ['account_cap', account] as const,
+    ['key_cap', key] as const,
+  ]) {
     if (cap === undefined || !isCountedIn(cap.period, period, counts)) continue
     const used = cap.period === 'day' ? counts.chargedDay : counts.chargedMonth
     note({ of, period: cap.period, bound: cap.amount, used, added: amount }, thresholds.caps)
   }
   const use = isMetered
     ? ({ of: 'credit_limit', bound: creditLimit ?? 0n, used: owed, added: amount - paid } as const)
-    : ({ of: 'balance', bound: funded, used: funded - money, added: paid } as const)
+    : ({ of: 'balance', bound: funded, used: funded - balance - held, added: paid } as const)
   note({ ...use, period: undefined }, thresholds.balance)
   return crossings.length === 0 ? undefined : crossings
 }

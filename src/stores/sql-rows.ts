@@ -1,12 +1,15 @@
-import type { KeyRecord } from './api-keys.ts'
 import type { StoredAnswer } from './idempotency-store.ts'
-import { type ChargeDetails, ENTRY_KINDS, type JournalSums, type LedgerEntry, type OpenHold } from './journal.ts'
+import {
+  type ChargeDetails,
+  ENTRY_KINDS,
+  entryId,
+  type JournalSums,
+  type LedgerEntry,
+  type OpenHold,
+} from './journal.ts'
 import type { Account, AccountChange, NewAccount } from './ledger.ts'
 import type { SpendingCap } from './principal.ts'
-import type { InteractionRecord } from './response-cache.ts'
 import type { SpendingCounts } from './spending.ts'
-import type { TaskDetails, TaskRecord, TaskState } from './task-store.ts'
-import type { DeliveryAttempt, DeliveryState, WebhookDelivery } from './webhook-store.ts'
 
 /** Row of the SQL drivers, whose columns have the same names. Integers are numbers, bigints, or strings. */
 export type SqlRow = Readonly<Record<string, unknown>>
@@ -15,13 +18,6 @@ export type SqlRow = Readonly<Record<string, unknown>>
 type ToTime<Time> = (timeMs: number) => Time
 
 export const ACCOUNT_COLUMNS = 'id, tier, cap_amount, cap_period, name, plan, billing, credit_limit, created_at_ms'
-export const INTERACTION_COLUMNS =
-  'account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms'
-export const KEY_COLUMNS = `id, account_id, hash, label, scopes, limits, cap_amount, cap_period,
-  names_end_users, created_at_ms, expires_at_ms, revoked_at_ms, replaces, tags`
-export const TASK_COLUMNS = `id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
-  created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details`
-
 export function accountOf(row: SqlRow): Account {
   return {
     id: row['id'] as string,
@@ -88,15 +84,11 @@ export function entryOf(row: SqlRow): LedgerEntry {
     description: row['description'] as string,
     createdAtMs: Number(row['created_at_ms']),
     due: optionalAmountOf(row['due']),
-    balanceAfter: optionalAmountOf(row['balance_after']),
+    balanceAfter: BigInt(row['balance_after'] as string),
     details: details === null ? undefined : (JSON.parse(details) as ChargeDetails),
     operationId: ((row['operation_id'] ?? row['credit_id']) as string | null) ?? undefined,
     chargeId: row['charge_id'] === null ? undefined : entryId(row['charge_id']),
   }
-}
-
-function entryId(number: unknown): string {
-  return `entry_${String(number)}`
 }
 
 /** Returns sums of lines by kind, from rows of kind, number of lines, amount and owed. The kind `opening` is the state before them. */
@@ -126,120 +118,6 @@ export function openHoldOf(row: SqlRow): OpenHold {
     amount: BigInt(row['amount'] as string),
     createdAtMs: Number(row['created_at_ms']),
     expiresAtMs: Number(row['expires_at_ms']),
-  }
-}
-
-export function keyOf(row: SqlRow): KeyRecord {
-  return {
-    id: row['id'] as string,
-    accountId: row['account_id'] as string,
-    hash: row['hash'] as string,
-    label: row['label'] as string,
-    scopes: JSON.parse(row['scopes'] as string) as KeyRecord['scopes'],
-    limits: row['limits'] === null ? undefined : (JSON.parse(row['limits'] as string) as KeyRecord['limits']),
-    spendingCap: capOf(row),
-    ...(Number(row['names_end_users']) === 1 ? { namesEndUsers: true } : {}),
-    ...(row['tags'] === null ? {} : { tags: (row['tags'] as string).split(',') }),
-    createdAtMs: Number(row['created_at_ms']),
-    expiresAtMs: optionalTimeOf(row['expires_at_ms']),
-    revokedAtMs: optionalTimeOf(row['revoked_at_ms']),
-    replaces: (row['replaces'] as string | null) ?? undefined,
-  }
-}
-
-/** Returns limits as text, or null for none. */
-export function limitsValue(limits: KeyRecord['limits'] | null): string | null {
-  return limits == null ? null : JSON.stringify(limits)
-}
-
-/** Values of {@link KEY_COLUMNS}. */
-export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (string | number | null | Time)[] {
-  const { scopes, limits, expiresAtMs, revokedAtMs } = record
-  return [
-    record.id,
-    record.accountId,
-    record.hash,
-    record.label,
-    JSON.stringify(scopes),
-    limitsValue(limits),
-    ...capValues(record.spendingCap),
-    record.namesEndUsers === true ? 1 : 0,
-    toTime(record.createdAtMs),
-    expiresAtMs === undefined ? null : toTime(expiresAtMs),
-    revokedAtMs === undefined ? null : toTime(revokedAtMs),
-    record.replaces ?? null,
-    record.tags === undefined ? null : record.tags.join(','),
-  ]
-}
-
-export function taskOf(row: SqlRow): TaskRecord {
-  return {
-    id: row['id'] as string,
-    accountId: row['account_id'] as string,
-    keyId: row['key_id'] as string,
-    state: row['state'] as TaskState,
-    upstreamId: (row['upstream_id'] as string | null) ?? undefined,
-    credentialId: row['vendor_account'] as string,
-    holdId: (row['hold_id'] as string | null) ?? undefined,
-    createdAtMs: Number(row['created_at_ms']),
-    updatedAtMs: Number(row['updated_at_ms']),
-    nextPollAtMs: Number(row['next_poll_at_ms']),
-    deadlineAtMs: Number(row['deadline_at_ms']),
-    details: JSON.parse(row['details'] as string) as TaskDetails,
-  }
-}
-
-/** Values of {@link TASK_COLUMNS}. */
-export function taskValues<Time>(task: TaskRecord, toTime: ToTime<Time>): (string | null | Time)[] {
-  return [
-    task.id,
-    task.accountId,
-    task.keyId,
-    task.state,
-    task.upstreamId ?? null,
-    task.credentialId,
-    task.holdId ?? null,
-    toTime(task.createdAtMs),
-    toTime(task.updatedAtMs),
-    toTime(task.nextPollAtMs),
-    toTime(task.deadlineAtMs),
-    JSON.stringify(task.details),
-  ]
-}
-
-export function interactionOf(row: SqlRow): InteractionRecord {
-  return {
-    id: row['id'] as string,
-    accountId: row['account_id'] as string,
-    vendor: row['vendor'] as string,
-    credentialId: row['vendor_key'] as string,
-    upstreamId: row['upstream_id'] as string,
-    model: row['model'] as string,
-    createdAtMs: Number(row['created_at_ms']),
-    expiresAtMs: Number(row['expires_at_ms']),
-  }
-}
-
-/** Values of {@link INTERACTION_COLUMNS}. */
-export function interactionValues<Time>(record: InteractionRecord, toTime: ToTime<Time>): (string | Time)[] {
-  const { accountId, id, vendor, credentialId, upstreamId, model, createdAtMs, expiresAtMs } = record
-  return [accountId, id, vendor, credentialId, upstreamId, model, toTime(createdAtMs), toTime(expiresAtMs)]
-}
-
-/** @param attempts Attempts, which each driver stores in its own format. */
-export function deliveryOf(row: SqlRow, attempts: readonly DeliveryAttempt[]): WebhookDelivery {
-  const resentAtMs = Number(row['resent_at_ms'])
-  return {
-    id: row['id'] as string,
-    accountId: row['account_id'] as string,
-    taskId: row['task_id'] as string,
-    url: row['url'] as string,
-    body: row['body'] as string,
-    createdAtMs: Number(row['created_at_ms']),
-    nextAttemptAtMs: Number(row['next_attempt_at_ms']),
-    state: row['state'] as DeliveryState,
-    attempts,
-    resentAtMs: resentAtMs === 0 ? undefined : resentAtMs,
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Usage, UsageField } from '../core/usage.ts'
+import { METERS_BY_FIELD, type Usage, type UsageField } from '../core/usage.ts'
 import {
   type AttemptRecord,
   LATENCY_BOUNDS_MS,
@@ -17,40 +17,10 @@ import {
 } from '../usage/usage-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
-/** Column of each meter. Seconds are stored as milliseconds, because a column stores whole numbers. */
-const METER_COLUMNS: Readonly<Record<UsageField, string>> = {
-  inputTokens: 'input_tokens',
-  cachedInputTokens: 'cached_input_tokens',
-  cacheWriteTokens: 'cache_write_tokens',
-  cacheWrite1hTokens: 'cache_write_1h_tokens',
-  outputTokens: 'output_tokens',
-  reasoningTokens: 'reasoning_tokens',
-  inputImageTokens: 'input_image_tokens',
-  inputAudioTokens: 'input_audio_tokens',
-  outputImageTokens: 'output_image_tokens',
-  images: 'images',
-  videoSeconds: 'video_milliseconds',
-  characters: 'characters',
-  webSearches: 'web_searches',
-  audioSeconds: 'audio_milliseconds',
-  searchUnits: 'search_units',
-  hookUnits: 'hook_units',
-}
-
-const METERS = Object.entries(METER_COLUMNS) as readonly (readonly [UsageField, string])[]
-
-const METER_PLACES: ReadonlyMap<string, number> = new Map(METERS.map(([field], place) => [field, place]))
+const METER_PLACES: ReadonlyMap<string, number> = new Map(METERS_BY_FIELD.map(([field], place) => [field, place]))
 
 /** Columns of the meters, in the order of {@link recordValues}. */
-export const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
-
-/** Columns that tables created before these meters lack. */
-export const LATER_METER_NAMES: readonly string[] = ['audio_milliseconds', 'search_units', 'hook_units']
-
-/** Returns the columns that the table had at its creation, without {@link LATER_METER_NAMES}. */
-export function firstColumns(columns: readonly string[]): readonly string[] {
-  return columns.filter((column) => !LATER_METER_NAMES.includes(column))
-}
+const METER_NAMES: readonly string[] = METERS_BY_FIELD.map(([, { column }]) => column)
 
 /** Columns of a record that a draft fills, before those of the meters. */
 export const RECORD_COLUMNS: readonly string[] = [
@@ -73,7 +43,7 @@ const SUMS: readonly (readonly [column: string, expression: string])[] = [
 ]
 
 /** Columns of the sums. */
-export const SUM_NAMES: readonly string[] = SUMS.map(([column]) => column)
+const SUM_NAMES: readonly string[] = SUMS.map(([column]) => column)
 
 /** Expressions that compute {@link SUM_NAMES} from records. */
 const SUM_EXPRESSIONS = SUMS.map(([, expression]) => expression).join(', ')
@@ -83,7 +53,7 @@ const DURATION_BUCKETS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `
 const FIRST_BYTE_BUCKETS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `f${index}`)
 
 /** Columns that the sums by hour have, and those by model and day. */
-export const BUCKET_NAMES: readonly string[] = [...DURATION_BUCKETS, ...FIRST_BYTE_BUCKETS]
+const BUCKET_NAMES: readonly string[] = [...DURATION_BUCKETS, ...FIRST_BYTE_BUCKETS]
 
 const BUCKET_EXPRESSIONS = ['duration_ms', 'first_byte_ms'].flatMap((column) =>
   Array.from({ length: LATENCY_BUCKETS }, (_, index) => {
@@ -126,14 +96,17 @@ export const ROLL_UPS = {
 
 export type RollUp = keyof typeof ROLL_UPS
 
-/** Creates the sums by model and day from those by hour, for a store that has none yet. */
-export function modelDaysOfHours(prefix: string): string {
-  const { keys, sums } = ROLL_UPS.model_days
-  const [, ...others] = keys
-  const first = firstColumns(sums)
-  const added = first.map((column) => `sum(${column})`)
-  return `INSERT INTO ${prefix}usage_model_days (${[...keys, ...first].join(', ')})
-    SELECT hour / 24, ${[...others, ...added].join(', ')} FROM ${prefix}usage_hours GROUP BY hour / 24, ${others.join(', ')}`
+/** All tables of sums, in the order in which `forget` processes them. */
+export const ROLL_UP_TABLES = Object.keys(ROLL_UPS) as readonly RollUp[]
+
+/** Returns a statement that adds records to a table of sums. `condition` chooses the records. */
+export function addToSums(rollUp: RollUp, records: string, table: string, condition: string): string {
+  const { keys, expressions, sums, sumExpressions } = ROLL_UPS[rollUp]
+  const added = sums.map((column) => `${column} = s.${column} + excluded.${column}`).join(', ')
+  const places = keys.map((_, index) => index + 1).join(', ')
+  return `INSERT INTO ${table} AS s (${[...keys, ...sums].join(', ')})
+    SELECT ${expressions.join(', ')}, ${sumExpressions} FROM ${records} WHERE ${condition} GROUP BY ${places}
+    ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added}`
 }
 
 /** Column of a dimension in the sums. */
@@ -227,9 +200,9 @@ function columnOf(dimension: UsageDimension): string {
 /** Parses a row of sums without intermediate copies: an answer has hundreds, parsed in one turn of the event loop. */
 export function usageRowOf(row: SqlRow, { source, step, groupBy, withLatency }: UsageSeriesQuery): UsageRow {
   const usage: { -readonly [Field in UsageField]?: number } = {}
-  for (const [field, column] of METERS) {
+  for (const [field, { column, isFractional }] of METERS_BY_FIELD) {
     const units = Number(row[column])
-    if (units > 0) usage[field] = unitsOf(field, units)
+    if (units > 0) usage[field] = isFractional === true ? units / 1000 : units
   }
   const sums: { -readonly [Member in keyof UsageRow]: UsageRow[Member] } = {
     requests: Number(row['requests']),
@@ -278,13 +251,14 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
     record.chargedNanoDollars,
   ]
   const first = values.length
-  for (let meter = 0; meter < METERS.length; meter++) values.push(null)
+  for (let meter = 0; meter < METERS_BY_FIELD.length; meter++) values.push(null)
   // Most records have two or three of the meters.
   for (const field in record.usage) {
-    const meter = METER_PLACES.get(field)
+    const place = METER_PLACES.get(field)
     const units = record.usage[field as UsageField]
-    if (meter !== undefined && units !== undefined)
-      values[first + meter] = wholeCount(isInSeconds(field as UsageField) ? units * 1000 : units)
+    if (place === undefined || units === undefined) continue
+    const { isFractional } = METERS_BY_FIELD[place]![1]
+    values[first + place] = wholeCount(isFractional === true ? units * 1000 : units)
   }
   return values
 }
@@ -292,9 +266,9 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
 /** Parses a row to a record. */
 export function recordOf(row: SqlRow): UsageRecord {
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
-  for (const [field, column] of METERS) {
+  for (const [field, { column, isFractional }] of METERS_BY_FIELD) {
     const units = row[column]
-    if (units !== null) usage[field] = unitsOf(field, Number(units))
+    if (units !== null) usage[field] = isFractional === true ? Number(units) / 1000 : Number(units)
   }
   const tags = row['tags'] as string | null
   return {
@@ -370,14 +344,6 @@ function textOf(column: unknown): string | undefined {
 
 function textOrNull(text: string | undefined): string | null {
   return text === undefined ? null : storableText(text)
-}
-
-function isInSeconds(field: UsageField): boolean {
-  return field === 'videoSeconds' || field === 'audioSeconds'
-}
-
-function unitsOf(field: UsageField, units: number): number {
-  return isInSeconds(field) ? units / 1000 : units
 }
 
 /** Maximum count in a 32-bit column. */

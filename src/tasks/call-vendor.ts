@@ -2,11 +2,17 @@ import type { Credential } from '../core/credential.ts'
 import type { WireAnswer } from '../endpoints/operation.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { TaskOperation, TaskReport } from '../endpoints/task.ts'
-import { BufferedCall } from '../pipeline/buffered-call.ts'
 import { failureOfVendor } from '../pipeline/error-classification.ts'
 import { TEXT_LEFT_OUT } from '../pipeline/estimate.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
-import { headersAt, pathAt, refusesCredential, withCredential, withoutSecrets } from '../pipeline/vendor-access.ts'
+import {
+  BufferedCall,
+  headersAt,
+  pathAt,
+  refusesCredential,
+  withCredential,
+  withoutSecrets,
+} from '../pipeline/vendor-access.ts'
 import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { TransportRequest } from '../transport/transport.ts'
@@ -120,7 +126,7 @@ async function send<Value>(
   read: (answer: WireAnswer) => Value | undefined,
   credential: Credential | undefined,
 ): Promise<TaskResponse<Value>> {
-  const call = new BufferedCall((ended) => ended)
+  const call = new BufferedCall()
   call.begin(context.transport, ownRequest(context, vendor, request, credential))
   const calls = context.taskCalls
   calls.add(call)

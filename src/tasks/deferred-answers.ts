@@ -7,7 +7,13 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admission.ts'
 import { type CallerWork, readRefusal } from '../pipeline/authenticate.ts'
 import type { Admitted, CallRecord, Hold, Reserved } from '../pipeline/call-record.ts'
-import { settledUsage } from '../pipeline/charge.ts'
+import {
+  emitUnbilledEnding,
+  emitUnbilledUsage,
+  settledUsage,
+  type UsedCall,
+  WHOLE_ANSWER_WAIT_MS,
+} from '../pipeline/charge.ts'
 import type { Completion } from '../pipeline/completion.ts'
 import { estimatedUsage } from '../pipeline/estimate.ts'
 import { InnerCaller, laterCall } from '../pipeline/idempotent-request.ts'
@@ -17,12 +23,6 @@ import { EVENT_STREAM, respondJson } from '../pipeline/respond.ts'
 import { runToEnd } from '../pipeline/serve.ts'
 import { answerAccess, keptTurn, type PendingOutcome, type StoredAnswerRequest } from '../pipeline/stored-answers.ts'
 import { DEFAULT_TOKENS_PER_SECOND } from '../pipeline/token-sizes.ts'
-import {
-  emitUnbilledEnding,
-  emitUnbilledUsage,
-  type UsedCall,
-  WHOLE_ANSWER_WAIT_MS,
-} from '../pipeline/usage-after-failure.ts'
 import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../stores/task-store.ts'
 import { JobRunner, LOOK_INTERVAL_MS } from './job-runner.ts'
@@ -421,7 +421,7 @@ class DeferredRun implements Completion {
   }
 
   /** Uses the money that is held since the acceptance of the request. */
-  reserve(_context: PipelineContext, admitted: Admitted): Reserved {
+  async reserve(_context: PipelineContext, admitted: Admitted): Promise<Reserved> {
     const { holdId, details } = this.task
     const { prices, heldUsage } = details
     // The hooks ran at the submission.

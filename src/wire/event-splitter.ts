@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { asBuffer } from './chunks.ts'
-import { type ByteSpan, startsWith } from './json-cursor.ts'
+import type { ByteSpan } from './json-cursor.ts'
 import { MAX_EVENT_BYTES } from './sse.ts'
 
 const LINE_FEED = 0x0a
@@ -82,7 +82,7 @@ export class EventSplitter {
   #withoutMark(bytes: Buffer): Buffer {
     if (this.#hasBegun) return bytes
     this.#hasBegun = true
-    return startsWith(bytes, 0, BYTE_ORDER_MARK) ? bytes.subarray(BYTE_ORDER_MARK.length) : bytes
+    return isField(bytes, 0, BYTE_ORDER_MARK) ? bytes.subarray(BYTE_ORDER_MARK.length) : bytes
   }
 
   /** Returns the position after the last blank line, or 0 if there is none. */
@@ -186,8 +186,8 @@ export class EventLines {
         this.end = lineFeed === -1 ? bytes.length : lineFeed + 1
         return
       }
-      if (startsWith(bytes, line, DATA_FIELD)) this.#addData(behindSpace(bytes, line + DATA_FIELD.length), lineEnd)
-      else if (startsWith(bytes, line, EVENT_FIELD)) {
+      if (isField(bytes, line, DATA_FIELD)) this.#addData(behindSpace(bytes, line + DATA_FIELD.length), lineEnd)
+      else if (isField(bytes, line, EVENT_FIELD)) {
         this.#nameStart = behindSpace(bytes, line + EVENT_FIELD.length)
         this.#nameEnd = lineEnd
       }
@@ -244,6 +244,11 @@ export class EventLines {
       this.#furtherData.push({ start, end })
     }
   }
+}
+
+function isField(bytes: Buffer, position: number, name: Buffer): boolean {
+  for (let offset = 0; offset < name.length; offset++) if (bytes[position + offset] !== name[offset]) return false
+  return true
 }
 
 /** One space after the colon belongs to neither field nor value. */

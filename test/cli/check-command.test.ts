@@ -4,10 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import type { Check } from '../../src/cli/check-command.ts'
 import { runSignalbox } from '../../src/cli/signalbox.ts'
+import { MIGRATIONS } from '../../src/stores/sqlite/sqlite-migrations.ts'
 import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
 import { runCommand } from './support/run-command.ts'
 
@@ -232,8 +233,10 @@ describe('check, of the store', () => {
     await runCommand(['accounts', 'create'], { SIGNALBOX_STORE: `sqlite:${path}` })
     const current = await storeOf(`sqlite:${path}`)
     const database = new DatabaseSync(path)
-    database.exec('DELETE FROM signalbox_migrations WHERE version > 2')
     const last = database.prepare('SELECT max(version) AS version FROM signalbox_migrations')
+    const steps = MIGRATIONS as string[]
+    steps.push('CREATE TABLE signalbox_later (id TEXT)')
+    onTestFinished(() => void steps.pop())
     const old = await storeOf(`sqlite:${path}`)
 
     expect(current).toMatchObject({ status: 'ok', message: expect.stringContaining('up to date') })
@@ -241,7 +244,7 @@ describe('check, of the store', () => {
       status: 'warning',
       message: expect.stringMatching(/brings its schema \d+ steps forward/),
     })
-    expect(last.get()).toEqual({ version: 2 })
+    expect(last.get()).toEqual({ version: 1 })
     database.exec('INSERT INTO signalbox_migrations (version, applied_at_ms) VALUES (99, 0)')
     database.close()
     expect(await storeOf(`sqlite:${path}`)).toMatchObject({

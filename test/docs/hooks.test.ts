@@ -9,7 +9,7 @@ const page = readPage('docs/hooks.md')
 
 /** Runs the program of a section, and gives its exports. */
 function programOf(heading: string, modules: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
-  const [block] = codeBlocks({ path: page.path, text: section(page, heading) })
+  const block = codeBlocks({ path: page.path, text: section(page, heading) }).find(({ language }) => language === 'ts')
   const { outputText } = ts.transpileModule(block?.code ?? '', {
     compilerOptions: { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022 },
   })

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { RetryBudget } from '../../src/pipeline/retry-budget.ts'
 import {
   afterBegin,
   afterBusy,
@@ -9,8 +8,9 @@ import {
   type CircuitState,
   CLOSED,
   FAILURES_TO_OPEN,
+  ROUTING_STRATEGIES,
 } from '../../src/routing/candidate.ts'
-import { ROUTING_STRATEGIES } from '../../src/routing/routing-options.ts'
+import { RetryBudget } from '../../src/routing/selection.ts'
 import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/routing.md')
@@ -50,8 +50,7 @@ test('the page lists the strategies', () => {
 test('the page names every member that a host may decide on', () => {
   const text = section(page, 'Your own requests')
 
-  for (const member of membersOf('src/routing/routing-options.ts', 'RouteOverride'))
-    expect(text).toContain(`\`${member}\``)
+  for (const member of membersOf('src/routing/candidate.ts', 'RouteOverride')) expect(text).toContain(`\`${member}\``)
 })
 
 test('the times for which a circuit is open are those of the code', () => {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { RoutingOptions } from '../../src/routing/routing-options.ts'
+import type { RoutingOptions } from '../../src/routing/candidate.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 

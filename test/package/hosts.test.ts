@@ -14,6 +14,8 @@ const HOSTS = [
   'esbuild@0.25.12',
   'webpack@5.113.0',
   '@photostructure/sqlite@1.2.1',
+  '@cfworker/json-schema@4.1.6',
+  'jsonrepair@3.15.0',
   '@oven/bun-linux-x64@1.4.5',
   '@deno/linux-x64-glibc@2.9.6',
 ]

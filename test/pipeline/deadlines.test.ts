@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Deadlines } from '../../src/pipeline/deadlines.ts'
+import { Deadlines } from '../../src/pipeline/call-timers.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 test('deadlines that were set after the clock was set back fall due, also behind an older one', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/core/clock.ts'
-import { limitsOf } from '../../src/pipeline/limits.ts'
+import { limitsOf } from '../../src/pipeline/admission.ts'
 import { AccountPlans, withDefaults } from '../../src/pipeline/pipeline-context.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { Principal } from '../../src/stores/principal.ts'
@@ -28,8 +28,8 @@ describe("the gateway's own limits", () => {
     expect(withDefaults({}, DEFAULTS)).toEqual(DEFAULTS)
   })
 
-  test('cost nothing where a key sets none', () => {
-    expect(limitsOf(settings, caller)).toBe(SET)
+  test('cost nothing where a key sets none', async () => {
+    expect(await limitsOf(settings, caller)).toBe(SET)
   })
 
   test('bind a key that sets another limit, which may be above them', async () => {

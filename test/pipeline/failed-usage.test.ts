@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import type { Candidate, Reserved } from '../../src/pipeline/call-record.ts'
+import { abandonedUsage } from '../../src/pipeline/charge.ts'
 import type { AttemptFailure } from '../../src/pipeline/error-classification.ts'
 import type { PipelineContext } from '../../src/pipeline/pipeline-context.ts'
-import { abandonedUsage } from '../../src/pipeline/usage-after-failure.ts'
 
 /** Charge of a caller that disconnected from a call that its vendor had begun. */
 function charged(

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { RetryBudget } from '../../src/pipeline/retry-budget.ts'
+import { RetryBudget } from '../../src/routing/selection.ts'
 
 describe('the retry budget', () => {
   test('bounds retries to 20 % of requests under total outage, whatever was saved before', () => {

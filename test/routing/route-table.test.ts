@@ -3,7 +3,7 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import { defineModel, type ModelDefinition, type ModelRoute } from '../../src/catalog/model.ts'
 import { parseModelDefinitions } from '../../src/catalog/parse-model-definitions.ts'
 import { stickyKey } from '../../src/pipeline/estimate.ts'
-import { catalogForRoutes, RouteTable } from '../../src/routing/route-table.ts'
+import { catalogForRoutes, RouteTable } from '../../src/routing/candidate.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import type { Vendor } from '../../src/vendors/vendor.ts'
 

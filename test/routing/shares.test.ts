@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pickByKey } from '../../src/routing/route-table.ts'
+import { pickByKey } from '../../src/routing/candidate.ts'
 import { pickSmoothly } from '../../src/routing/selection.ts'
 
 type Several<Entry> = [Entry, ...Entry[]]

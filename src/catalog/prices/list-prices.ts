@@ -43,7 +43,7 @@ export interface CatalogPrices {
 const PER_MILLION = 1_000_000
 
 /** Meter of each amount, and the number of units that the amount covers. */
-const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: number]>> = {
+const LIST_PRICE_METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: number]>> = {
   input: ['input_token', PER_MILLION],
   output: ['output_token', PER_MILLION],
   cachedInput: ['cached_input_token', PER_MILLION],
@@ -116,10 +116,10 @@ export function listPriceRows(
   // An answer without a price would be free.
   if (kinds.includes('chat') && (price.input === undefined || price.output === undefined)) return []
   const rows = (listed: ListPrice, conditions: PriceConditions): PriceRow[] =>
-    (Object.keys(METERS) as (keyof ListPrice)[]).flatMap((field) => {
+    (Object.keys(LIST_PRICE_METERS) as (keyof ListPrice)[]).flatMap((field) => {
       const amount = listed[field]
       if (amount === undefined) return []
-      const [meter, per] = METERS[field]
+      const [meter, per] = LIST_PRICE_METERS[field]
       const row = { model: id, meter, amount: product(amount, factor), per }
       const when = field === 'thinkingOutput' ? { ...conditions, [THINKING_FIELD]: THINKING_ON } : conditions
       return [Object.keys(when).length === 0 ? row : { ...row, when }]

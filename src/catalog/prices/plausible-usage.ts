@@ -1,4 +1,4 @@
-import type { ModelUsage, Usage, UsageField } from '../../core/usage.ts'
+import { METERS_BY_FIELD, type ModelUsage, USAGE_METERS, type Usage, type UsageField } from '../../core/usage.ts'
 import type { ModelLimits } from '../model.ts'
 
 /** Bounds against which a vendor's report is checked. */
@@ -34,25 +34,7 @@ const UNITS_PER_SAMPLING = 16
 
 const NONE: readonly string[] = []
 
-const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undefined>> = {
-  inputTokens: undefined,
-  cachedInputTokens: 'inputTokens',
-  cacheWriteTokens: 'inputTokens',
-  cacheWrite1hTokens: 'inputTokens',
-  inputImageTokens: 'inputTokens',
-  inputAudioTokens: 'inputTokens',
-  outputTokens: undefined,
-  reasoningTokens: 'outputTokens',
-  outputImageTokens: 'outputTokens',
-  images: undefined,
-  videoSeconds: undefined,
-  characters: undefined,
-  webSearches: undefined,
-  audioSeconds: undefined,
-  searchUnits: undefined,
-  hookUnits: undefined,
-}
-const FIELD_NAMES = Object.keys(FIELDS) as UsageField[]
+const FACTS: Readonly<Record<UsageField, (typeof METERS_BY_FIELD)[number][1]>> = USAGE_METERS
 
 /**
  * Makes a vendor's report safe to charge. A field that is not a finite number, or is negative or fractional (seconds may be
@@ -73,7 +55,7 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
 function plausibleFields(reported: object, bounds: UsageBounds): PlausibleUsage {
   const usage: Mutable = {}
   let implausible = NONE
-  for (const field of FIELD_NAMES) {
+  for (const [field, { total: totalName }] of METERS_BY_FIELD) {
     let value: unknown = (reported as Record<string, unknown>)[field]
     if (value === undefined || value === null) continue
     const most = ceiling(field, bounds)
@@ -83,7 +65,6 @@ function plausibleFields(reported: object, bounds: UsageBounds): PlausibleUsage 
     }
     if (value === undefined) continue
     // Totals precede their parts in the list, so the total is already known here.
-    const totalName = FIELDS[field]
     const total = totalName === undefined ? undefined : usage[totalName]
     usage[field] = Math.min(value as number, total ?? Number.POSITIVE_INFINITY)
   }
@@ -140,13 +121,13 @@ type Mutable = { -readonly [Name in keyof Usage]?: Usage[Name] }
 /** Whether a value is a count of this field, whatever its size. */
 export function isCount(field: string, value: unknown): value is number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) return false
-  return field === 'videoSeconds' || field === 'audioSeconds' || Number.isInteger(value)
+  return Number.isInteger(value) || FACTS[field as UsageField]?.isFractional === true
 }
 
 /** Highest count that is charged as reported. */
 function ceiling(field: UsageField, { hold, limits, samplings: samplingsOf }: UsageBounds): number {
   const samplings = samplingsOf?.() ?? 1
-  const total = FIELDS[field] ?? field
+  const total = FACTS[field].total ?? field
   const held = (hold[total] ?? 0) * SLACK
   if (total === 'inputTokens')
     return Math.max(held, (limits.contextTokens ?? ASSUMED_LIMITS.contextTokens) * SLACK * samplings)

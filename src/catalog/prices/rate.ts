@@ -1,44 +1,34 @@
 import { divideRoundingUp, exactDecimal, NANO_DOLLARS_PER_DOLLAR, parseDecimal } from '../../core/money.ts'
-import { ORDINARY_TIER, type Usage, type UsageField } from '../../core/usage.ts'
+import { METERS_BY_FIELD, ORDINARY_TIER, type USAGE_METERS, type Usage, type UsageField } from '../../core/usage.ts'
+
+/** Unit that may have a price. */
+export type Meter = (typeof USAGE_METERS)[UsageField]['meter'] | 'request'
+
+/** Meters of usage with their counts. */
+const COUNTED_METERS = METERS_BY_FIELD.map(([field, facts]) => ({ field, ...facts, meter: facts.meter as Meter }))
 
 /**
  * Units that may have a price. Tokens of a kind with its own price are charged at it and not again as part of their total; a kind
  * without its own price is charged as part of its total. `request` counts one per call.
  */
-export const METERS = [
-  'input_token',
-  'output_token',
-  'cached_input_token',
-  'cache_write_token',
-  'cache_write_1h_token',
-  'reasoning_token',
-  'image',
-  'input_image_token',
-  'input_audio_token',
-  'output_image_token',
-  'video_second',
-  'character',
-  'web_search',
-  'audio_second',
-  'search_unit',
-  'hook_unit',
-  'request',
-] as const
+export const METERS: readonly Meter[] = [...COUNTED_METERS.map(({ meter }) => meter), 'request']
 
-/** Unit that may have a price. */
-export type Meter = (typeof METERS)[number]
-
-/** Meters with a minimum charge per call at some vendors, and their counts. */
-const MINIMUM_FIELDS = {
-  image: 'images',
-  video_second: 'videoSeconds',
-  audio_second: 'audioSeconds',
-  character: 'characters',
-  search_unit: 'searchUnits',
-} as const satisfies Partial<Record<Meter, UsageField>>
+/** Meters of other units by their count. The price of searches also applies if their number is unknown. */
+const UNIT_METERS = new Map<string, (typeof COUNTED_METERS)[number]>(
+  COUNTED_METERS.filter(({ meter }) => !isTokenMeter(meter) && meter !== 'web_search').map((unit) => [
+    unit.field,
+    unit,
+  ]),
+)
 
 /** Meters whose prices may have a `minimum`. */
-export const METERS_WITH_MINIMUM: readonly Meter[] = Object.keys(MINIMUM_FIELDS) as (keyof typeof MINIMUM_FIELDS)[]
+export const METERS_WITH_MINIMUM: readonly Meter[] = COUNTED_METERS.filter(
+  ({ isSoldByUnit }) => isSoldByUnit === true,
+).map(({ meter }) => meter)
+
+function isTokenMeter(meter: Meter): boolean {
+  return meter.endsWith('_token')
+}
 
 /** Price of one meter. */
 export interface MeterPrice {
@@ -169,10 +159,11 @@ function rateOfMode(model: string, prices: readonly MeterPrice[], tiers: readonl
   for (const fraction of fractions) {
     numerators[fraction.meter] = fraction.numerator * (denominator / fraction.denominator)
   }
-  const pricesTokens = prices.some((price) => price.meter.endsWith('_token'))
-  const minimums = prices.flatMap(({ meter, minimum }): (readonly [UsageField, number])[] =>
-    minimum === undefined ? [] : [[MINIMUM_FIELDS[meter as keyof typeof MINIMUM_FIELDS], minimum]],
-  )
+  const pricesTokens = prices.some(({ meter }) => isTokenMeter(meter))
+  const minimums = prices.flatMap(({ meter, minimum }): (readonly [UsageField, number])[] => {
+    const counted = COUNTED_METERS.find((unit) => unit.meter === meter)
+    return minimum === undefined || counted === undefined ? [] : [[counted.field, minimum]]
+  })
   const rate = { model, prices, numerators, denominator, pricesTokens, tiers }
   return minimums.length === 0 ? rate : { ...rate, minimums }
 }
@@ -253,38 +244,33 @@ function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
   const reasoning = priced(price.reasoning_token, usage.reasoningTokens, totalOutput - outputImage)
   const output = totalOutput - outputImage - reasoning
 
-  const images = usage.images ?? 0
-  const characters = usage.characters ?? 0
-  const videoSeconds = usage.videoSeconds ?? 0
-  const audioSeconds = usage.audioSeconds ?? 0
-  const searchUnits = usage.searchUnits ?? 0
-  const hookUnits = usage.hookUnits ?? 0
-  const webSearches = usage.webSearches ?? 1
-
+  let isSoldByUnit = price.request !== undefined
+  let hasUnpricedUnits = false
+  let sum = plusCost(0, price.request, 1)
+  let fractions = NO_FRACTIONS
+  // Only the given counts are looked up, because most calls have tokens only.
+  for (const field in usage) {
+    const unit = UNIT_METERS.get(field)
+    const count = unit === undefined ? 0 : (usage[unit.field] ?? 0)
+    if (unit === undefined || count === 0) continue
+    const amount = price[unit.meter]
+    // No other price covers hook units.
+    if (unit.meter === 'hook_unit' && amount === undefined) return undefined
+    if (unit.isSoldByUnit === true && count > 0) {
+      if (amount === undefined) hasUnpricedUnits = true
+      else isSoldByUnit = true
+    }
+    if (unit.isFractional !== true) sum = plusCost(sum, amount, count)
+    else if (amount !== undefined && count > 0) fractions = [...fractions, [amount, count]]
+  }
   if (!rate.pricesTokens) {
-    const isSoldByUnit =
-      price.request !== undefined ||
-      (price.image !== undefined && images > 0) ||
-      (price.video_second !== undefined && videoSeconds > 0) ||
-      (price.audio_second !== undefined && audioSeconds > 0) ||
-      (price.search_unit !== undefined && searchUnits > 0) ||
-      (price.character !== undefined && characters > 0)
     if ((input > 0 || output > 0) && !isSoldByUnit) return undefined
   } else if ((input > 0 && price.input_token === undefined) || (output > 0 && price.output_token === undefined)) {
     return undefined
   }
-  // No other price covers hook units.
-  if (hookUnits > 0 && price.hook_unit === undefined) return undefined
-  if (images > 0 || characters > 0 || videoSeconds > 0 || audioSeconds > 0 || searchUnits > 0) {
-    const isSoldOtherwise = price.request !== undefined || (rate.pricesTokens && totalInput + totalOutput > 0)
-    if (images > 0 && price.image === undefined && !isSoldOtherwise) return undefined
-    if (videoSeconds > 0 && price.video_second === undefined && !isSoldOtherwise) return undefined
-    if (characters > 0 && price.character === undefined && !isSoldOtherwise) return undefined
-    if (audioSeconds > 0 && price.audio_second === undefined && !isSoldOtherwise) return undefined
-    if (searchUnits > 0 && price.search_unit === undefined && !isSoldOtherwise) return undefined
-  }
+  const isSoldOtherwise = price.request !== undefined || (rate.pricesTokens && totalInput + totalOutput > 0)
+  if (hasUnpricedUnits && !isSoldOtherwise) return undefined
 
-  let sum = plusCost(0, price.request, 1)
   sum = plusCost(sum, price.input_token, input)
   sum = plusCost(sum, price.cached_input_token, cached)
   sum = plusCost(sum, price.cache_write_token, written)
@@ -294,22 +280,17 @@ function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
   sum = plusCost(sum, price.output_token, output)
   sum = plusCost(sum, price.output_image_token, outputImage)
   sum = plusCost(sum, price.reasoning_token, reasoning)
-  sum = plusCost(sum, price.image, images)
-  sum = plusCost(sum, price.character, characters)
-  sum = plusCost(sum, price.search_unit, searchUnits)
-  sum = plusCost(sum, price.hook_unit, hookUnits)
-  sum = plusCost(sum, price.web_search, webSearches)
-  const ofVideo = price.video_second !== undefined && videoSeconds > 0
-  const ofAudio = price.audio_second !== undefined && audioSeconds > 0
-  if (!ofVideo && !ofAudio) return divideRoundingUp(sum, rate.denominator)
-  const video = exactDecimal(ofVideo ? videoSeconds : 0)
-  const audio = exactDecimal(ofAudio ? audioSeconds : 0)
-  const denominator = video.denominator * audio.denominator
-  const seconds =
-    (price.video_second ?? 0n) * video.numerator * audio.denominator +
-    (price.audio_second ?? 0n) * audio.numerator * video.denominator
-  return divideRoundingUp(BigInt(sum) * denominator + seconds, rate.denominator * denominator)
+  sum = plusCost(sum, price.web_search, usage.webSearches ?? 1)
+  let scale = 1n
+  for (const [amount, count] of fractions) {
+    const exact = exactDecimal(count)
+    sum = BigInt(sum) * exact.denominator + amount * exact.numerator * scale
+    scale *= exact.denominator
+  }
+  return divideRoundingUp(sum, scale === 1n ? rate.denominator : rate.denominator * scale)
 }
+
+const NO_FRACTIONS: readonly (readonly [price: bigint, count: number])[] = []
 
 /**
  * Returns the maximum cost of a call whose usage stays within an estimate, in nano-dollars. Assumptions: a part of the input may

@@ -165,7 +165,7 @@ export class TranslatedStream implements StreamTransform {
     return this.#billedUsage === undefined ? this.usage : this.#billedUsage(this.usage, this.outputBytesSeen)
   }
 
-  /** Only the first events contain usage, which some decoders compute anew. */
+  /** Only the first events contain usage, which some decoders compute again. */
   #take(): string {
     const text = this.#writer.take(this.#hasBegun ? undefined : this.usage)
     if (text !== '') this.#hasBegun = true

@@ -6,12 +6,12 @@ import { type CatalogModel, isPattern, starOf } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { CachedAnswers, CachedPart } from '../../endpoints/answer-json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { endUserOf } from '../../stores/principal.ts'
 import type { ResponseCache } from '../../stores/response-cache.ts'
 import type { Vendor } from '../../vendors/vendor.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import { type JsonMember, outlineMembers } from '../../wire/json-edits.ts'
 import type { Admitted } from '../call-record.ts'
-import { endUserOf } from '../end-user.ts'
 import { Flight } from './cache-plan.ts'
 
 /** Callers that share an entry. */

@@ -4,7 +4,6 @@ import { promisify } from 'node:util'
 import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib'
 import { CACHE_FIELD, CACHE_HIT, charge } from '../../catalog/prices/prices.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
 import { formatDollars } from '../../core/money.ts'
 import { type Usage, withHookUnits } from '../../core/usage.ts'
 import type { CachedAnswers } from '../../endpoints/answer-json.ts'
@@ -15,15 +14,16 @@ import { release } from '../admission.ts'
 import type { Admitted, Reserved } from '../call-record.ts'
 import { settle } from '../charge.ts'
 import { screenedWhole, writtenAnswer } from '../hooks/answer-hooks.ts'
+import { type AnswerScreen, type Screening, screeningOf } from '../hooks/hook-facts.ts'
 import { ScreenedStream } from '../hooks/screened-stream.ts'
-import { type AnswerScreen, type Screening, screeningOf } from '../hooks/shown-answer.ts'
-import { emit, type PipelineContext } from '../pipeline-context.ts'
+import { emit, type PipelineContext, reportFault } from '../pipeline-context.ts'
 import { chargedFields, type PricedRequest, priceHookUnits } from '../pricing.ts'
 import { type ReserveOutcome, reservePriced, StoredReplay } from '../reserve.ts'
 import { announce, cachedHead, respondReplay, respondWhole } from '../respond.ts'
 import type { StreamEnd, StreamReceiver } from '../stream-call.ts'
-import type { CallEnding, OpenStream } from '../vendor-response.ts'
-import type { AnswerCache } from './answer-cache.ts'
+import type { CallEnding, OpenStream, Unfinished } from '../vendor-response.ts'
+import type { AnswerCache, CacheWish } from './answer-cache.ts'
+import { CachePlan, type Flight, type FlightOutcome } from './cache-plan.ts'
 
 const COMPLETED: CallEnding = { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
 
@@ -44,8 +44,7 @@ export async function serveHit(
   if (priced === 'unpriced' || chunks === undefined) return false
   let outcome: ReserveOutcome
   try {
-    const reserving = reservePriced(context, admitted, priced)
-    outcome = isPending(reserving) ? await reserving : reserving
+    outcome = await reservePriced(context, admitted, priced)
   } catch (error) {
     await release(context, admitted, 0)
     throw error
@@ -73,8 +72,7 @@ export async function serveHit(
   const kept = outcome.claim && storedAnswer(shown)
   const firstByteMs = context.clock.now() - admitted.startedAtMs
   const input = { ending: COMPLETED, candidate: undefined, status: 200, answer: kept, own, firstByteMs }
-  const settling = settle(context, outcome, input)
-  const { costNanoDollars = 0n } = isPending(settling) ? await settling : settling
+  const { costNanoDollars = 0n } = await settle(context, outcome, input)
   emitHit(context, outcome, answer)
   send(context, outcome, shown, costNanoDollars)
   return true
@@ -128,8 +126,7 @@ async function answerChunks(
   priced: PricedRequest | undefined,
 ): Promise<readonly Buffer[] | undefined> {
   try {
-    const chunks = answer.chunks(formatDollars(priced?.amount ?? 0n))
-    return isPending(chunks) ? await chunks : chunks
+    return await answer.chunks(formatDollars(priced?.amount ?? 0n))
   } catch {
     return undefined
   }
@@ -321,7 +318,7 @@ interface EntryHead extends AnswerFacts {
 /** Decoded entry. */
 export interface CachedAnswer extends AnswerFacts {
   /** Returns the bytes with a new id and this cost, in one or several chunks. */
-  chunks(cost: string): MaybePromise<readonly Buffer[]>
+  chunks(cost: string): Promise<readonly Buffer[]>
 }
 
 const HEAD_LENGTH_BYTES = 4
@@ -329,12 +326,11 @@ const HEAD_LENGTH_BYTES = 4
 type AnswerRules = Pick<CachedAnswers<never, never>, 'idPaths' | 'costMark'>
 
 /** Encodes an entry: length of the head, the head as JSON, then the bytes. */
-export function encodeAnswer(facts: AnswerFacts, body: Buffer, rules: AnswerRules): MaybePromise<Uint8Array> {
+export async function encodeAnswer(facts: AnswerFacts, body: Buffer, rules: AnswerRules): Promise<Uint8Array> {
   const { byteLength } = body
-  if (byteLength >= OWN_THREAD_FROM_BYTES)
-    return deflate(body, COMPRESSION).then((packed) => entryOf(facts, body, packed, rules))
-  const packed = byteLength < COMPRESSED_FROM_BYTES ? body : deflateRawSync(body, COMPRESSION)
-  return entryOf(facts, body, packed, rules)
+  if (byteLength < COMPRESSED_FROM_BYTES) return entryOf(facts, body, body, rules)
+  const isLarge = byteLength >= OWN_THREAD_FROM_BYTES
+  return entryOf(facts, body, isLarge ? await deflate(body, COMPRESSION) : deflateRawSync(body, COMPRESSION), rules)
 }
 
 function entryOf(facts: AnswerFacts, body: Buffer, deflated: Buffer, rules: AnswerRules): Uint8Array {
@@ -393,15 +389,13 @@ function isHead({ contentType, storedAtMs, staleFromMs, byteLength, usage, dropp
 }
 
 function chunksReader(head: EntryHead, packed: Buffer): CachedAnswer['chunks'] {
-  return (cost) => entryChunks(head, packed, cost)
-}
-
-function entryChunks(head: EntryHead, packed: Buffer, cost: string): MaybePromise<readonly Buffer[]> {
   const { byteLength, isCompressed } = head
-  if (!isCompressed) return edited(head, Buffer.from(packed), cost)
   const bound = { maxOutputLength: byteLength }
-  if (byteLength < OWN_THREAD_FROM_BYTES) return edited(head, inflateRawSync(packed, bound), cost)
-  return inflate(packed, bound).then((body) => edited(head, body, cost))
+  return async (cost) => {
+    if (!isCompressed) return edited(head, Buffer.from(packed), cost)
+    const isLarge = byteLength >= OWN_THREAD_FROM_BYTES
+    return edited(head, isLarge ? await inflate(packed, bound) : inflateRawSync(packed, bound), cost)
+  }
 }
 
 function edited({ idSteps, idLength, cost: place, byteLength }: EntryHead, body: Buffer, cost: string): Buffer[] {
@@ -483,4 +477,175 @@ function freshId(id: string): string {
     fresh += /[a-zA-Z0-9]/.test(sign) ? alphabet[random[index]! % alphabet.length] : sign
   }
   return fresh
+}
+
+/** Next stage if the cache has no answer: it reserves money and calls a vendor. */
+export interface NextStage<Completion> {
+  readonly completion: Completion
+  /** Resolves with the rest of the answer, or `undefined` if there is none. */
+  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<Unfinished | undefined>
+}
+
+/**
+ * Only place where a request meets the response cache: after its limits and before its hold. The request is answered from the
+ * cache, waits for an equal request, or proceeds, and its answer is then stored. Each path releases the admission once.
+ * @param isImmediate Whether the request is answered on its own connection. Others bypass the cache.
+ * @throws GatewayError `cache_miss` if the caller accepts only a cached answer, `invalid_request` for a header with an unknown
+ *   value, and all errors of `proceed`.
+ */
+export async function throughCache<Completion>(
+  context: PipelineContext,
+  admitted: Admitted,
+  isImmediate: boolean,
+  { completion, proceed }: NextStage<Completion>,
+): Promise<Unfinished | undefined> {
+  const { cache } = context
+  if (cache === undefined || admitted.endpoint.cached === undefined || !isImmediate) {
+    if (cache?.wantsOnly(admitted.request) !== true) return proceed(context, admitted, completion)
+    await release(context, admitted, 0)
+    throw new GatewayError('cache_miss')
+  }
+  const plan = new CachePlan()
+  admitted.planned(plan)
+  let outcome: CachedAnswer | 'proceed'
+  try {
+    outcome = await lookUp(context, cache, admitted, plan)
+  } catch (error) {
+    // A request that is rejected here has used nothing.
+    await release(context, admitted, 0)
+    throw error
+  }
+  if (outcome !== 'proceed' && (await serveHit(context, cache, admitted, outcome))) return undefined
+  // An unusable entry counts as a miss.
+  if (plan.isOnly) {
+    await release(context, admitted, 0)
+    throw new GatewayError('cache_miss')
+  }
+  const { flight } = plan
+  if (flight === undefined) return proceed(context, admitted, completion)
+  try {
+    const rest = await proceed(context, admitted, completion)
+    await rest?.end
+    return undefined
+  } finally {
+    if (plan.kept !== undefined) await plan.kept
+    flight.leaderOver()
+  }
+}
+
+/** Finds the answer to a request, or plans what happens to the answer that it will get. */
+async function lookUp(
+  context: PipelineContext,
+  cache: AnswerCache,
+  admitted: Admitted,
+  plan: CachePlan,
+): Promise<CachedAnswer | 'proceed'> {
+  const wish = cache.wishOf(admitted)
+  const key = wish && (await keyOf(context, cache, admitted, wish))
+  // Also applies to requests that are never looked up, because their vendor would be paid.
+  const isOnly = cache.wantsOnly(admitted.request)
+  plan.isOnly = isOnly
+  if (wish === undefined || key === undefined) {
+    if (isOnly) throw new GatewayError('cache_miss')
+    return 'proceed'
+  }
+  plan.key = key
+  plan.ttlMs = wish.ttlMs
+  plan.model = admitted.chain[0]!.id
+  plan.status = wish.mode === 'refresh' ? 'refresh' : 'miss'
+  if (wish.mode === 'refresh') return 'proceed'
+  const entry = await read(context, cache, admitted, key)
+  const answer = entry && decodeAnswer(entry)
+  if (answer !== undefined && isFresh(answer, context.clock.now())) return answer
+  if (isOnly) throw new GatewayError('cache_miss')
+  cache.stats.misses += 1
+  if (!cache.settings.collapse || admitted.isStream) return 'proceed'
+  const underWay = cache.flightOf(key)
+  if (underWay !== undefined) return collapse(context, admitted, plan, underWay)
+  plan.flight = cache.takeOff(key)
+  return 'proceed'
+}
+
+/** An entry from the future, beyond the clock differences of processes, shows that the clock was set back. */
+function isFresh({ storedAtMs, staleFromMs }: CachedAnswer, nowMs: number): boolean {
+  return nowMs < staleFromMs && storedAtMs - nowMs < staleFromMs - storedAtMs
+}
+
+/** Returns the key, or `undefined` if the current generations are unknown. */
+async function keyOf(
+  context: PipelineContext,
+  cache: AnswerCache,
+  admitted: Admitted,
+  wish: CacheWish,
+): Promise<string | undefined> {
+  const { store } = cache.settings
+  const nowMs = context.clock.now()
+  try {
+    const [ofAll, ofAccount] = await Promise.all([
+      store.generation(ALL_ACCOUNTS, nowMs),
+      wish.isOfAccount ? store.generation(admitted.principal.accountId, nowMs) : 0,
+    ])
+    if (ofAll === undefined || ofAccount === undefined) return undefined
+    return cache.keyOf(admitted, wish, [ofAll, ofAccount], context.vendors)
+  } catch (error) {
+    reportFault(context, admitted.requestId, 'cache', error)
+    return undefined
+  }
+}
+
+/** Scope of all entries. No account has this id. */
+export const ALL_ACCOUNTS = ''
+
+/** Treats a failing cache as an empty one. */
+async function read(
+  context: PipelineContext,
+  cache: AnswerCache,
+  { requestId }: Admitted,
+  key: string,
+): Promise<Uint8Array | undefined> {
+  try {
+    return await cache.settings.store.get(key, context.clock.now())
+  } catch (error) {
+    reportFault(context, requestId, 'cache', error)
+    return undefined
+  }
+}
+
+/** Waits for an equal request in flight, and replaces it if it fails. */
+async function collapse(
+  context: PipelineContext,
+  admitted: Admitted,
+  plan: CachePlan,
+  underWay: Flight,
+): Promise<CachedAnswer | 'proceed'> {
+  const outcome = await waitFor(context, admitted, underWay)
+  if (outcome === 'lead') plan.flight = underWay
+  return typeof outcome === 'string' ? 'proceed' : (decodeAnswer(outcome) ?? 'proceed')
+}
+
+/**
+ * Waits within the request's own time limit.
+ * @throws GatewayError `upstream_timeout`, `client_closed_request` if the caller disconnects, `gateway_closing`.
+ */
+function waitFor(context: PipelineContext, { caller, calls }: Admitted, flight: Flight): Promise<FlightOutcome> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      leave()
+      deadline.cancel()
+      calls.delete(waiting)
+      caller.onDisconnect(undefined)
+    }
+    const fail = (code: 'upstream_timeout' | 'client_closed_request' | 'gateway_closing'): void => {
+      end()
+      reject(calls.refusal ?? new GatewayError(code))
+    }
+    const waiting = { abort: () => fail('gateway_closing') }
+    const leave = flight.join((outcome) => {
+      end()
+      resolve(outcome)
+    })
+    const deadline = context.deadlines.add(() => fail('upstream_timeout'))
+    if (!calls.add(waiting)) return fail('gateway_closing')
+    caller.onDisconnect(() => fail('client_closed_request'))
+  })
 }

@@ -3,7 +3,6 @@ import { endOfTurn } from '../../core/calls-in-flight.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { isPending } from '../../core/maybe-promise.ts'
 import { type AnswerObject, type TextPart, withTexts } from '../../endpoints/texts.ts'
 import type { HookOutcome } from '../../hooks/call-hook.ts'
 import type { AnswerResult } from '../../hooks/hook.ts'
@@ -13,10 +12,20 @@ import { joinChunks } from '../../wire/chunks.ts'
 import type { Reserved } from '../call-record.ts'
 import type { PipelineContext } from '../pipeline-context.ts'
 import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse } from '../vendor-response.ts'
-import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import {
+  ANSWER_RESULT,
+  type AnswerScreen,
+  callAnswer,
+  callWindow,
+  checkedResult,
+  checkedTexts,
+  denied,
+  hookFailed,
+  type Screening,
+  screeningOf,
+} from './hook-facts.ts'
 import { checkedHeaders, denialOf } from './request-hooks.ts'
 import { screenStream } from './screened-stream.ts'
-import { type AnswerScreen, callAnswer, callWindow, type Screening, screeningOf } from './shown-answer.ts'
 
 /**
  * Runs the answer hooks in reverse order before the caller receives a byte. A whole answer is returned screened; a stream is
@@ -193,8 +202,7 @@ async function windowsOf(
 ): Promise<HookOutcome<AnswerResult | undefined>> {
   const texts = new Map<string, string>()
   for (const { id, kind, index, text: fresh } of parts) {
-    const called = callWindow(screen, hook, { id, kind, index, before: '', held: '', fresh, isLast: true })
-    const outcome = isPending(called) ? await called : called
+    const outcome = await callWindow(screen, hook, { id, kind, index, before: '', held: '', fresh, isLast: true })
     if (outcome.kind === 'fault') return outcome
     const verdict: unknown = outcome.result
     if (verdict === undefined) continue

@@ -51,6 +51,7 @@ export async function runRequestHooks(
       const called = callHook(context.clock, hook.timeoutMs, deadline, () =>
         hook.hook.request?.(call as unknown as HookCall),
       )
+      // A hook that has returned its result can no longer charge, not even in its next microtask.
       const outcome = isPending(called) ? await called : called
       if (caller.isDisconnected) throw new GatewayError('client_closed_request')
       const units = call.ended()
@@ -191,8 +192,7 @@ export async function runFailedHooks(
     const hook = hooks[index]!
     const deadline = new HookDeadline()
     const failure = new CallFailure(call, model, current, deadline)
-    const called = callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.failed?.(failure))
-    const outcome = isPending(called) ? await called : called
+    const outcome = await callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.failed?.(failure))
     if (outcome.kind === 'fault') {
       current = hookFailed(context, call, model, { hook, point: 'failed', ...outcome }) ?? current
       continue
@@ -327,15 +327,8 @@ export async function answerByHook(
   const answer = outcome.claim && { status, headers, body }
   const firstByteMs = context.clock.now() - outcome.startedAtMs
   const own = { source: 'hook', cachedUsage: undefined, nanoDollars: outcome.hold?.amount ?? 0n } as const
-  const settling = settle(context, outcome, {
-    ending: COMPLETED,
-    candidate: undefined,
-    status,
-    answer,
-    own,
-    firstByteMs,
-  })
-  const { costNanoDollars = 0n } = isPending(settling) ? await settling : settling
+  const input = { ending: COMPLETED, candidate: undefined, status, answer, own, firstByteMs }
+  const { costNanoDollars = 0n } = await settle(context, outcome, input)
   const cost = context.prices === undefined ? undefined : costNanoDollars
   respondWhole(outcome.sink, { status, headers: ownHead(outcome, headers, body.byteLength, cost) }, [body])
 }

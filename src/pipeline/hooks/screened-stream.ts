@@ -34,9 +34,18 @@ import type { PipelineContext } from '../pipeline-context.ts'
 import { MAX_HOLD_BACK_MS, type StreamEnd, type StreamReceiver } from '../stream-call.ts'
 import { deniedEnding } from '../stream-pump.ts'
 import type { FailedResponse, OpenStream, StreamResponse } from '../vendor-response.ts'
-import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import {
+  ANSWER_RESULT,
+  type AnswerScreen,
+  callAnswer,
+  callWindow,
+  checkedResult,
+  checkedTexts,
+  denied,
+  hookFailed,
+  type Screening,
+} from './hook-facts.ts'
 import { checkedHeaders, denialOf } from './request-hooks.ts'
-import { type AnswerScreen, callAnswer, callWindow, type Screening } from './shown-answer.ts'
 
 /**
  * Inserts hooks between a stream and its caller. Resolves when the first text may be sent, so that headers wait for it, but at

@@ -1,24 +1,40 @@
 import { TransientMap } from '../../core/maps.ts'
 import type { ChargedEnd, UsageDraft } from '../../usage/usage-record.ts'
-import { expiryText } from '../expiring-credits.ts'
+import { type CreditTake, creditsWithout, type ExpiringCredit } from '../expiring-credits.ts'
+import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
 import {
+  entryId,
+  entryNumber,
+  type JournalQuery,
+  type JournalSums,
+  type LedgerEntry,
+  type OpenHold,
+  sumsOf,
+} from '../journal.ts'
+import {
+  type Account,
   assertAmount,
-  assertCreditOf,
-  assertRoom,
-  type EnlargeStatus,
   heldResult,
-  lesserOf,
-  REPAYMENT,
+  type Ledger,
   type Reservation,
   type ReserveResult,
+  type Settlement,
 } from '../ledger.ts'
+import {
+  type ChargeLine,
+  type HoldEnd,
+  type MadeOperation,
+  type MoneyAccount,
+  type MoneyBooks,
+  type MoneyHold,
+  MoneyRules,
+  type NewLine,
+} from '../money-rules.ts'
 import type { SpendingCap } from '../principal.ts'
 import type { Resolution } from '../resolution.ts'
-import { crossingsOf, exceededCap, spendingPeriod } from '../spending.ts'
-import { byHand, inOrder, MemoryCredits, type MemoryLedger, type MutableAccount, snapshot } from './memory-by-hand.ts'
+import { isForgotten, NOTHING_SPENT, Spending, type SpendingCounts } from '../spending.ts'
+import { MapCursor } from './account-shares.ts'
 import { MemoryClaims } from './memory-cache.ts'
-import { type JournalLine, MemoryJournal } from './memory-journal.ts'
-import { KeySpending, Spending } from './memory-key-spending.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 
 /** Limits of a memory ledger. */
@@ -37,27 +53,30 @@ export interface MemoryLedgerOptions {
   readonly maxOutcomes?: number | undefined
 }
 
-/** Part of a reservation that its end needs: a task stays open for hours, and its reservation need not stay with it. */
-interface HeldMoney {
-  readonly amount: bigint
-  readonly isMetered: boolean
-  readonly createdAtMs: number
+/** Synchronous ledger, so that a change of a task returns the result of its charge. */
+export interface MemoryLedger extends Ledger {
+  settle(settlement: Settlement, nowMs: number): Resolution
+}
+
+type Mutable<Type> = { -readonly [Member in keyof Type]: Type[Member] }
+
+/** Account of a memory ledger. */
+interface MemoryAccount extends Mutable<Account & MoneyAccount> {
+  readonly journal: MemoryJournal
+  /** Credits in the order of their expiry. */
+  credits: readonly ExpiringCredit[]
+}
+
+/** Open hold: a task stays open for hours, and its reservation need not stay with it. */
+interface MemoryHold extends MoneyHold {
   readonly expiresAtMs: number
   readonly claim: Reservation['claim']
   readonly taskId: string | undefined
-  readonly account: MutableAccount
-  readonly keyId: string
-  readonly keySpending: Spending
-  /** Day in which it counts. */
-  readonly period: number
 }
 
-const HELD: ReserveResult = { status: 'held' }
 // Equal outcomes of reserving. The identity of the object shows how the hold has ended.
 const HELD_AND_SETTLED: ReserveResult = { status: 'held' }
 const HELD_AND_VOIDED: ReserveResult = { status: 'held' }
-const ACCOUNT_FROZEN: ReserveResult = { status: 'account_frozen' }
-const UNKNOWN_ACCOUNT: ReserveResult = { status: 'unknown_account' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
 const ALREADY_SETTLED: Resolution = { ...UNRESOLVED, endedBy: 'settled' }
 const ALREADY_VOIDED: Resolution = { ...UNRESOLVED, endedBy: 'voided' }
@@ -68,181 +87,9 @@ const ALREADY_EXPIRED: Resolution = { ...UNRESOLVED, endedBy: 'expired' }
  * below zero or above 2^63 − 1, the limits of every driver, are rejected with a RangeError before anything is changed.
  */
 export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
-  const claims = options.claims ?? new MemoryClaims()
-  const tasks = options.tasks ?? new MemoryTaskTable()
-  const keyCap = options.keyCap ?? (() => undefined)
-  const maxJournalLines = options.maxJournalLines ?? 10_000
-  const maxOutcomes = options.maxOutcomes ?? 1_000
-  const accounts = new Map<string, MutableAccount>()
-  const openHolds = new TransientMap<string, HeldMoney>()
-  const outcomes = new NewestEntries<ReserveResult>(maxOutcomes)
-  /** Expired holds, which may still be settled. */
-  const expired = new NewestEntries<HeldMoney>(maxOutcomes)
-  /** Account by id of credit. */
-  const credits = new Map<string, string>()
-  const keySpending = new KeySpending()
-  let lineCount = 0
-
-  /** Called after each change of an account's money. Completes the line in place, because a copy would cost a microsecond. */
-  function write(account: MutableAccount, line: Omit<JournalLine, 'number' | 'balanceAfter'>): void {
-    const written = line as { -readonly [Field in keyof JournalLine]: JournalLine[Field] }
-    written.number = ++lineCount
-    written.createdAtMs = Math.max(line.createdAtMs, account.journal.newestMs)
-    written.balanceAfter = account.balance + account.held
-    account.journal.append(written)
-  }
-
-  /** Removes expired credits. */
-  function expireDue(account: MutableAccount, nowMs: number): void {
-    if ((account.credits.firstExpiryMs ?? Number.POSITIVE_INFINITY) > nowMs) return
-    const counts = (hold: HeldMoney, timeMs: number): boolean =>
-      hold.account === account && !hold.isMetered && hold.createdAtMs < timeMs
-    const heldBefore = (timeMs: number): bigint =>
-      [...openHolds.values()].reduce((sum, hold) => (counts(hold, timeMs) ? sum + hold.amount : sum), 0n)
-    for (const { creditId, amount } of account.credits.expire({ nowMs, account, heldBefore })) {
-      account.balance -= amount
-      const line = { amount: -amount, owed: 0n, holdId: undefined, operationId: creditId, createdAtMs: nowMs }
-      write(account, { kind: 'expiry', description: expiryText(creditId), ...line })
-    }
-  }
-
-  function decide(reservation: Reservation, nowMs: number): ReserveResult {
-    const account = accounts.get(reservation.accountId)
-    if (account === undefined) return UNKNOWN_ACCOUNT
-    if (account.frozen !== undefined) return ACCOUNT_FROZEN
-    if (reservation.claim !== undefined) {
-      const found = claims.peek(reservation.claim, nowMs)
-      if (found.status !== 'claimed') return found
-    }
-    const { amount, requiredFree = amount, keyId, expiresAtMs, claim, caps } = reservation
-    const isMetered = (account.billing ?? reservation.billing) === 'metered'
-    const refusal = moneyRefusal(account, requiredFree, isMetered)
-    if (refusal !== undefined) return { status: refusal }
-    const spentByKey = keySpending.of(keyId, spendingPeriod(nowMs))
-    const period = Math.max(account.spending.period, spentByKey.period)
-    account.spending.reach(period)
-    spentByKey.reach(period)
-    const exceeded = exceededCapOf({ account, keyId, keySpending: spentByKey }, caps, requiredFree)
-    if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
-    if (claim !== undefined) claims.claim(claim, nowMs)
-    const taskId = reservation.task?.id
-    const hold = {
-      amount,
-      isMetered,
-      createdAtMs: nowMs,
-      expiresAtMs,
-      claim,
-      taskId,
-      account,
-      keyId,
-      keySpending: spentByKey,
-      period,
-    }
-    setAside(hold)
-    openHolds.set(reservation.holdId, hold)
-    if (reservation.task !== undefined) tasks.insert(reservation.task)
-    return HELD
-  }
-
-  function exceededCapOf(
-    { account, keyId, keySpending }: Pick<HeldMoney, 'account' | 'keyId' | 'keySpending'>,
-    caps: Reservation['caps'],
-    amount: bigint,
-  ): string | undefined {
-    const capOfKey = keyCap(keyId)
-    const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
-    if (!isCapped) return undefined
-    return exceededCap(
-      [
-        { owner: 'account', id: account.id, counts: account.spending, caps: [account.spendingCap, caps?.account] },
-        { owner: 'key', id: keyId, counts: keySpending, caps: [capOfKey, caps?.key] },
-      ],
-      amount,
-    )
-  }
-
-  function remember(holdId: string, outcome: ReserveResult): void {
-    // A replay is found again through its key; storing it here would retain its body.
-    if (outcome.status !== 'replay') outcomes.set(holdId, outcome)
-  }
-
-  /** Holds money and counts it under the caps. */
-  function setAside({ account, isMetered, keySpending, period, amount }: HeldMoney): void {
-    if (isMetered) account.creditHeld += amount
-    else {
-      account.balance -= amount
-      account.held += amount
-    }
-    account.spending.hold(period, amount)
-    keySpending.hold(period, amount)
-  }
-
-  /** Releases a hold. */
-  function giveBack(holdId: string, { account, isMetered, keySpending, period, amount }: HeldMoney): void {
-    openHolds.delete(holdId)
-    if (isMetered) account.creditHeld -= amount
-    else {
-      account.balance += amount
-      account.held -= amount
-    }
-    account.spending.release(period, amount)
-    keySpending.release(period, amount)
-  }
-
-  function voidHold(holdId: string, nowMs: number): Resolution {
-    const hold = openHolds.get(holdId)
-    if (hold === undefined) return endedBefore(holdId)
-    giveBack(holdId, hold)
-    remember(holdId, HELD_AND_VOIDED)
-    if (hold.claim !== undefined) claims.release(hold.claim)
-    expireDue(hold.account, nowMs)
-    repay(hold.account, nowMs)
-    return { resolved: true, charged: 0n, shortfall: 0n }
-  }
-
-  function expireHold(holdId: string, hold: HeldMoney, nowMs: number): void {
-    voidHold(holdId, nowMs)
-    expired.set(holdId, hold)
-  }
-
-  /** Removes an expired hold that may still be settled. */
-  function takeExpired(holdId: string, nowMs: number): HeldMoney | undefined {
-    const late = expired.get(holdId)
-    expired.delete(holdId)
-    if (late !== undefined) expireDue(late.account, nowMs)
-    return late === undefined ? undefined : { ...late, claim: undefined }
-  }
-
-  function endedBefore(holdId: string): Resolution {
-    if (expired.get(holdId) !== undefined) return ALREADY_EXPIRED
-    const outcome = outcomes.get(holdId)
-    if (outcome === HELD_AND_SETTLED) return ALREADY_SETTLED
-    return outcome === HELD_AND_VOIDED ? ALREADY_VOIDED : UNRESOLVED
-  }
-
-  function factsOf({ account, isMetered, period, keyId, keySpending }: HeldMoney, amount: bigint, paid: bigint) {
-    const { balance, held, funded, owed, creditLimit, spendingCap: cap, spending: counts } = account
-    const key = { cap: keyCap(keyId), counts: keySpending }
-    const money = balance + held
-    return { amount, paid, period, isMetered, account: { cap, counts }, key, money, funded, owed, creditLimit }
-  }
-
-  /** Pays an account's debt from its balance, as far as possible. */
-  function repay(account: MutableAccount, nowMs: number): void {
-    const paid = lesserOf(account.owed, account.balance)
-    if (paid === 0n) return
-    account.balance -= paid
-    account.owed -= paid
-    account.credits.spend(paid, nowMs)
-    const line = { amount: -paid, owed: -paid, holdId: undefined, createdAtMs: nowMs }
-    write(account, { kind: 'repayment', description: REPAYMENT, ...line })
-  }
-
-  function settleDebt(account: MutableAccount, nowMs: number): void {
-    expireDue(account, nowMs)
-    repay(account, nowMs)
-    account.funded = account.balance + account.held
-  }
+  const books = new MemoryBooks(options)
+  const rules = new MoneyRules(books)
+  const { accounts } = books
 
   return {
     createAccount({ id, tier = 'paid', spendingCap, name, plan, billing, creditLimit }, nowMs) {
@@ -251,9 +98,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       if (creditLimit !== undefined) assertAmount(creditLimit)
       const facts = { id, tier, spendingCap, name, plan, billing, creditLimit, frozen: undefined, createdAtMs: nowMs }
       const money = { balance: 0n, held: 0n, owed: 0n, creditHeld: 0n, funded: 0n }
-      const journal = new MemoryJournal(id, maxJournalLines)
-      const credits = new MemoryCredits()
-      const account = { ...money, ...facts, spending: new Spending(), journal, credits }
+      const journal = new MemoryJournal(id, options.maxJournalLines ?? 10_000)
+      const times = { journalAtMs: Number.NEGATIVE_INFINITY, firstExpiryMs: undefined }
+      const account = { ...money, ...facts, ...times, spending: new Spending(), journal, credits: [] }
       accounts.set(id, account)
       return snapshot(account)
     },
@@ -285,130 +132,31 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
         .slice(0, Math.max(0, limit))
         .map(snapshot),
 
-    credit({ creditId, accountId, amount, description, expiresAtMs }, nowMs) {
-      const account = accounts.get(accountId)
-      if (account === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
-      if (amount <= 0n) throw new RangeError('a credit must be above zero')
-      const creditedId = credits.get(creditId)
-      if (creditedId !== undefined) {
-        assertCreditOf(accountId, { id: creditId, accountId: creditedId })
-        return false
-      }
-      assertRoom(account, amount)
-      credits.set(creditId, accountId)
-      account.balance += amount
-      const line = { amount, owed: 0n, holdId: undefined, operationId: creditId, createdAtMs: nowMs }
-      write(account, { kind: 'credit', description, ...line })
-      if (expiresAtMs !== undefined) account.credits.add({ creditId, remaining: amount, expiresAtMs })
-      settleDebt(account, nowMs)
-      return true
-    },
-
-    reserve(reservation, nowMs) {
-      assertAmount(reservation.amount)
-      const account = accounts.get(reservation.accountId)
-      if (account !== undefined) expireDue(account, nowMs)
-      const known = outcomes.get(reservation.holdId)
-      if (known !== undefined) return known
-      const open = openHolds.get(reservation.holdId)
-      if (open !== undefined) return heldResult(reservation, open.amount)
-      const { larger } = reservation
-      const tried = larger && decide({ ...reservation, ...larger }, nowMs)
-      const outcome =
-        larger !== undefined && tried?.status === 'held'
-          ? heldResult(reservation, larger.amount)
-          : decide(reservation, nowMs)
-      remember(reservation.holdId, outcome)
-      return outcome
-    },
-
-    enlarge(holdId, amount, nowMs) {
-      assertAmount(amount)
-      const hold = openHolds.get(holdId)
-      if (hold === undefined) return 'not_held'
-      const { account, isMetered } = hold
-      expireDue(account, nowMs)
-      if (account.frozen !== undefined) return 'account_frozen'
-      const refusal = moneyRefusal(account, amount, isMetered)
-      if (refusal !== undefined) return refusal
-      account.spending.reach(spendingPeriod(nowMs))
-      hold.keySpending.reach(spendingPeriod(nowMs))
-      if (exceededCapOf(hold, undefined, amount) !== undefined) return 'spending_limit'
-      setAside({ ...hold, amount })
-      openHolds.set(holdId, { ...hold, amount: hold.amount + amount })
-      return 'held'
-    },
-
-    settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
-      assertAmount(amount)
-      const open = openHolds.get(holdId)
-      if (open !== undefined) expireDue(open.account, nowMs)
-      const hold = open ?? takeExpired(holdId, nowMs)
-      if (hold === undefined) return endedBefore(holdId)
-      if (open !== undefined) giveBack(holdId, open)
-      const { account, claim, isMetered, keySpending, period } = hold
-      const paid = lesserOf(amount, account.balance)
-      account.balance -= paid
-      // Avoids an addition, which would create another bigint, for nearly every call.
-      const owed = paid === amount ? 0n : amount - paid
-      if (owed > 0n) account.owed += owed
-      // Credits that were valid when the hold was created can still pay for it.
-      account.credits.spend(paid, isMetered ? nowMs : hold.createdAtMs)
-      account.spending.charge(period, amount)
-      keySpending.charge(period, amount)
-      const crossings = thresholds && crossingsOf(factsOf(hold, amount, paid), thresholds)
-      remember(holdId, HELD_AND_SETTLED)
-      write(account, {
-        kind: 'charge',
-        amount: -paid,
-        owed: 0n,
-        due: amount,
-        holdId,
-        description,
-        details,
-        createdAtMs: nowMs,
-        counted: { keySpending, period },
-      })
-      if (record !== undefined) {
-        const endedAtMs = account.journal.newestMs
-        options.addRecord?.(record, { endedAtMs, dueNanoDollars: amount, chargedNanoDollars: paid })
-      }
-      if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, holdId, description, createdAtMs: nowMs })
-      expireDue(account, nowMs)
-      repay(account, nowMs)
-      if (claim !== undefined) {
-        if (answer === undefined) claims.release(claim)
-        else claims.complete(claim, answer)
-      }
-      const charged = isMetered ? amount : paid
-      const shortfall = isMetered ? 0n : owed
-      return crossings === undefined
-        ? { resolved: true, charged, shortfall }
-        : { resolved: true, charged, shortfall, crossings }
-    },
-
-    void: (holdId, nowMs) => voidHold(holdId, nowMs),
-
-    expire(nowMs, limit) {
-      let count = 0
-      for (const [holdId, hold] of openHolds) {
-        if (count >= limit) break
-        if (hold.expiresAtMs > nowMs) continue
-        if (hold.taskId !== undefined && tasks.isOpen(hold.taskId)) continue
-        expireHold(holdId, hold, nowMs)
-        count += 1
-      }
-      return count
-    },
+    credit: (credit, nowMs) => rules.credit(credit, nowMs),
+    adjust: (adjustment, nowMs) => rules.adjust(adjustment, nowMs),
+    refund: (refund, nowMs) => rules.refund(refund, nowMs),
+    expireCredits: (nowMs, limit) => rules.expireCredits(nowMs, limit),
+    reserve: (reservation, nowMs) => rules.reserve(reservation, nowMs),
+    enlarge: (holdId, amount, nowMs) => rules.enlarge(holdId, amount, nowMs),
+    settle: (settlement, nowMs) => rules.settle(settlement, nowMs),
+    void: (holdId, nowMs) => rules.void(holdId, nowMs),
+    expire: (nowMs, limit) => rules.expire(nowMs, limit),
 
     entries: (accountId, limit) => accounts.get(accountId)?.journal.newest(limit) ?? [],
+    lines: ({ accountId, ...query }) => accounts.get(accountId)?.journal.query(query) ?? [],
+    sums: ({ accountId, ...range }) =>
+      accounts.get(accountId)?.journal.sums(range) ?? { openingBalance: 0n, openingOwed: 0n, sums: [] },
 
-    ...byHand({ accounts, keySpending, write, settleDebt, expireDue }),
+    spending(accountId, keyIds) {
+      const account = accounts.get(accountId)
+      if (account === undefined) return undefined
+      return { account: account.spending.counts(), keys: keyIds.map((keyId) => books.keys.counts(keyId)) }
+    },
 
     openHolds: ({ accountId, after, limit }) =>
-      [...openHolds]
-        .map(([id, { account, keyId, amount, createdAtMs, expiresAtMs }]) => {
-          return { id, accountId: account.id, keyId, amount, createdAtMs, expiresAtMs }
+      [...books.openHolds.values()]
+        .map(({ id, accountId, keyId, amount, createdAtMs, expiresAtMs }) => {
+          return { id, accountId, keyId, amount, createdAtMs, expiresAtMs }
         })
         .filter((hold) => accountId === undefined || hold.accountId === accountId)
         .sort(inOrder)
@@ -417,17 +165,218 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   }
 }
 
-/** Returns why an account's money does not allow a hold, or `undefined` if it does. */
-function moneyRefusal(
-  account: MutableAccount,
-  amount: bigint,
-  isMetered: boolean,
-): (EnlargeStatus & ('credit_limit' | 'in_arrears' | 'insufficient_balance')) | undefined {
-  const { creditLimit, balance, owed, creditHeld } = account
-  if (isMetered)
-    return creditLimit !== undefined && owed + creditHeld + amount > creditLimit + balance ? 'credit_limit' : undefined
-  if (owed > 0n) return 'in_arrears'
-  return balance < amount ? 'insufficient_balance' : undefined
+/** Returns the public state of an account. */
+function snapshot(account: MemoryAccount): Account {
+  const {
+    funded: _,
+    spending: __,
+    journal: ___,
+    credits: ____,
+    journalAtMs: _____,
+    firstExpiryMs: ______,
+    ...shown
+  } = account
+  return shown
+}
+
+/** Orders holds by age. */
+function inOrder(one: Pick<OpenHold, 'createdAtMs' | 'id'>, other: Pick<OpenHold, 'createdAtMs' | 'id'>): number {
+  if (one.createdAtMs !== other.createdAtMs) return one.createdAtMs - other.createdAtMs
+  return one.id < other.id ? -1 : Number(one.id > other.id)
+}
+
+/** Accounts, holds and journal lines in maps. */
+class MemoryBooks implements MoneyBooks<MemoryHold> {
+  readonly accounts = new Map<string, MemoryAccount>()
+  readonly openHolds = new TransientMap<string, MemoryHold>()
+  readonly keys: KeySpending
+  readonly #claims: MemoryClaims
+  readonly #tasks: MemoryTaskTable
+  readonly #addRecord: MemoryLedgerOptions['addRecord']
+  readonly #outcomes: NewestEntries<ReserveResult>
+  /** Expired holds, which may still be settled. */
+  readonly #expired: NewestEntries<MemoryHold>
+  /** Account by id of credit. */
+  readonly #credits = new Map<string, string>()
+  readonly #operations = new Map<string, MadeOperation>()
+  #lineCount = 0
+
+  constructor({ claims, tasks, keyCap, addRecord, maxOutcomes = 1_000 }: MemoryLedgerOptions) {
+    this.#claims = claims ?? new MemoryClaims()
+    this.#tasks = tasks ?? new MemoryTaskTable()
+    this.keys = new KeySpending(keyCap)
+    this.#addRecord = addRecord
+    this.#outcomes = new NewestEntries(maxOutcomes)
+    this.#expired = new NewestEntries(maxOutcomes)
+  }
+
+  timeOf(callerMs: number): number {
+    return callerMs
+  }
+
+  account(accountId: string): MemoryAccount | undefined {
+    return this.accounts.get(accountId)
+  }
+
+  key(keyId: string, today?: number): MemoryKey {
+    return today === undefined ? this.keys.find(keyId) : this.keys.of(keyId, today)
+  }
+
+  // Accounts and keys are changed in place.
+  noteChange(): void {}
+
+  append(account: MemoryAccount, line: NewLine): void {
+    const { kind, amount, owed = 0n, holdId, operationId, chargeId } = line
+    if (operationId !== undefined && kind === 'credit') this.#credits.set(operationId, account.id)
+    if (operationId !== undefined && (kind === 'adjustment' || kind === 'refund'))
+      this.#operations.set(`${kind} ${operationId}`, { accountId: account.id, amount, owed, chargeId })
+    account.journal.append({
+      number: ++this.#lineCount,
+      kind,
+      amount,
+      owed,
+      due: line.due,
+      balanceAfter: account.balance + account.held,
+      holdId,
+      operationId,
+      chargeId: chargeId === undefined ? undefined : entryId(chargeId),
+      description: line.description,
+      details: line.details,
+      createdAtMs: account.journalAtMs,
+      keyId: line.keyId,
+      period: line.period,
+    })
+  }
+
+  addRecord(draft: UsageDraft, ended: ChargedEnd): void {
+    this.#addRecord?.(draft, ended)
+  }
+
+  credits(account: MemoryAccount): readonly ExpiringCredit[] {
+    return account.credits
+  }
+
+  addCredit(account: MemoryAccount, credit: ExpiringCredit): void {
+    const later = account.credits.findIndex(({ expiresAtMs }) => expiresAtMs > credit.expiresAtMs)
+    this.#setCredits(account, account.credits.toSpliced(later === -1 ? account.credits.length : later, 0, credit))
+  }
+
+  takeCredits(account: MemoryAccount, takes: readonly CreditTake[]): void {
+    this.#setCredits(account, creditsWithout(account.credits, takes))
+  }
+
+  #setCredits(account: MemoryAccount, credits: readonly ExpiringCredit[]): void {
+    account.credits = credits
+    account.firstExpiryMs = credits[0]?.expiresAtMs
+  }
+
+  accountsWithExpired(timeMs: number, limit: number): readonly MemoryAccount[] {
+    return [...this.accounts.values()]
+      .filter(({ firstExpiryMs }) => firstExpiryMs !== undefined && firstExpiryMs <= timeMs)
+      .slice(0, limit)
+  }
+
+  heldBefore(account: MemoryAccount, timeMs: number): bigint {
+    let sum = 0n
+    for (const { accountId, isMetered, createdAtMs, amount } of this.openHolds.values())
+      if (accountId === account.id && !isMetered && createdAtMs < timeMs) sum += amount
+    return sum
+  }
+
+  peekClaim(claim: IdempotencyClaim, nowMs: number): ClaimResult {
+    return this.#claims.peek(claim, nowMs)
+  }
+
+  place(hold: MoneyHold, { claim, task, expiresAtMs }: Reservation, nowMs: number): boolean {
+    const { id, accountId, keyId, amount, isMetered, period, createdAtMs } = hold
+    if (this.openHolds.get(id) !== undefined || this.#outcomes.get(id) !== undefined) return false
+    if (claim !== undefined) this.#claims.claim(claim, nowMs)
+    const taskId = task?.id
+    const money = { id, accountId, keyId, amount, isMetered, period, createdAtMs, expiresAtMs, claim, taskId }
+    this.openHolds.set(id, money)
+    if (task !== undefined) this.#tasks.insert(task)
+    return true
+  }
+
+  firstOutcome(reservation: Reservation): ReserveResult | undefined {
+    const open = this.openHolds.get(reservation.holdId)
+    return open === undefined ? this.#outcomes.get(reservation.holdId) : heldResult(reservation, open.amount)
+  }
+
+  refuse({ holdId }: Reservation, outcome: ReserveResult): void {
+    this.#outcomes.set(holdId, outcome)
+  }
+
+  openHold(holdId: string): MemoryHold | undefined {
+    return this.openHolds.get(holdId)
+  }
+
+  expiredHold(holdId: string): MemoryHold | undefined {
+    return this.#expired.get(holdId)
+  }
+
+  overdueHolds(timeMs: number, limit: number): readonly MemoryHold[] {
+    const overdue: MemoryHold[] = []
+    for (const hold of this.openHolds.values()) {
+      if (overdue.length >= limit) break
+      const isOfOpenTask = hold.taskId !== undefined && this.#tasks.isOpen(hold.taskId)
+      if (hold.expiresAtMs <= timeMs && !isOfOpenTask) overdue.push(hold)
+    }
+    return overdue
+  }
+
+  enlarge(hold: MemoryHold, amount: bigint): void {
+    this.openHolds.set(hold.id, { ...hold, amount: hold.amount + amount })
+  }
+
+  end(hold: MemoryHold, end: HoldEnd, _timeMs: number, answer?: StoredAnswer): void {
+    const { id, claim } = hold
+    this.openHolds.delete(id)
+    this.#outcomes.set(id, end === 'settled' ? HELD_AND_SETTLED : HELD_AND_VOIDED)
+    if (end === 'expired') this.#expired.set(id, hold)
+    if (claim === undefined) return
+    if (answer === undefined) this.#claims.release(claim)
+    else this.#claims.complete(claim, answer)
+  }
+
+  endExpired({ id }: MemoryHold): void {
+    this.#expired.delete(id)
+    this.#outcomes.set(id, HELD_AND_SETTLED)
+  }
+
+  endedBefore(holdId: string): Resolution {
+    if (this.#expired.get(holdId) !== undefined) return ALREADY_EXPIRED
+    const outcome = this.#outcomes.get(holdId)
+    if (outcome === HELD_AND_SETTLED) return ALREADY_SETTLED
+    return outcome === HELD_AND_VOIDED ? ALREADY_VOIDED : UNRESOLVED
+  }
+
+  creditedAccount(creditId: string): string | undefined {
+    return this.#credits.get(creditId)
+  }
+
+  operation(kind: 'adjustment' | 'refund', id: string): MadeOperation | undefined {
+    return this.#operations.get(`${kind} ${id}`)
+  }
+
+  charge(number: bigint): ChargeLine | undefined {
+    for (const { id: accountId, journal } of this.accounts.values()) {
+      const line = journal.find(number)
+      if (line !== undefined) return chargeLineOf(accountId, line)
+    }
+    return undefined
+  }
+
+  refunded(number: bigint): bigint {
+    let sum = 0n
+    for (const { chargeId, amount } of this.#operations.values()) if (chargeId === number) sum += amount
+    return sum
+  }
+}
+
+function chargeLineOf(accountId: string, { holdId, keyId, period, due }: JournalLine): ChargeLine | undefined {
+  if (holdId === undefined || keyId === undefined || period === undefined || due === undefined) return undefined
+  return { accountId, holdId, keyId, period, due }
 }
 
 /**
@@ -457,5 +406,170 @@ class NewestEntries<Value> {
   delete(key: string): void {
     this.#newer.delete(key)
     this.#older.delete(key)
+  }
+}
+
+/** Stored line, without the fields that all lines of the account share. */
+interface JournalLine extends Omit<LedgerEntry, 'id' | 'accountId'> {
+  /** Number of the line in the ledger, from 1. */
+  readonly number: number
+  /** Key and day of a charge, in which it counts. */
+  readonly keyId: string | undefined
+  readonly period: number | undefined
+}
+
+/**
+ * Journal of one account. Only the newest lines are kept, so that a process may run indefinitely: older ones are combined into
+ * one line, which preserves the sum of all lines.
+ */
+class MemoryJournal {
+  readonly #accountId: string
+  readonly #maxLines: number
+  #lines: JournalLine[] = []
+  #carriedForward: LedgerEntry | undefined
+
+  constructor(accountId: string, maxLines: number) {
+    this.#accountId = accountId
+    this.#maxLines = maxLines
+  }
+
+  append(line: JournalLine): void {
+    this.#lines.push(line)
+    // Trimmed in large steps, so that the cost of a line does not depend on the number of lines.
+    if (this.#lines.length >= this.#maxLines * 2) this.#carryForward(this.#lines.length - this.#maxLines)
+  }
+
+  /** Returns the newest lines, newest first. */
+  newest(limit: number): readonly LedgerEntry[] {
+    const count = Math.max(0, Math.min(limit, this.#lines.length))
+    const newest = this.#lines
+      .slice(this.#lines.length - count)
+      .reverse()
+      .map((line) => this.#entry(line))
+    return this.#carriedForward !== undefined && limit > count ? [...newest, this.#carriedForward] : newest
+  }
+
+  find(number: bigint): JournalLine | undefined {
+    return this.#lines.find((line) => BigInt(line.number) === number)
+  }
+
+  /** Returns lines; see {@link Journal.lines}. */
+  query({ fromMs, untilMs, order, after, limit }: Omit<JournalQuery, 'accountId'>): readonly LedgerEntry[] {
+    const oldestFirst = this.#all().filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs < untilMs)
+    const ordered = order === 'oldest' ? oldestFirst : oldestFirst.reverse()
+    const isBehind = ({ id }: LedgerEntry): boolean => {
+      if (after === undefined) return true
+      const number = entryNumber(id) ?? 0n
+      return order === 'oldest' ? number > after.number : number < after.number
+    }
+    return ordered.filter(isBehind).slice(0, Math.max(0, limit))
+  }
+
+  /** Returns sums; see {@link Journal.sums}. */
+  sums({ fromMs, untilMs }: Pick<JournalQuery, 'fromMs' | 'untilMs'>): JournalSums {
+    const entries = this.#all()
+    const before = entries.filter(({ createdAtMs }) => createdAtMs < fromMs)
+    return {
+      openingBalance: before.reduce((sum, entry) => sum + entry.amount, 0n),
+      openingOwed: before.reduce((sum, entry) => sum + entry.owed, 0n),
+      sums: sumsOf(entries.filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs < untilMs)),
+    }
+  }
+
+  /** Returns all lines, oldest first. */
+  #all(): LedgerEntry[] {
+    const entries = this.#lines.map((line) => this.#entry(line))
+    return this.#carriedForward === undefined ? entries : [this.#carriedForward, ...entries]
+  }
+
+  #entry({ number, keyId: _, period: __, ...line }: JournalLine): LedgerEntry {
+    return { id: entryId(number), accountId: this.#accountId, ...line }
+  }
+
+  #carryForward(count: number): void {
+    const folded = this.#lines.slice(0, count)
+    const last = folded.at(-1)
+    if (last === undefined) return
+    const amount = folded.reduce((sum, line) => sum + line.amount, this.#carriedForward?.amount ?? 0n)
+    const owed = folded.reduce((sum, line) => sum + line.owed, this.#carriedForward?.owed ?? 0n)
+    this.#lines = this.#lines.slice(count)
+    this.#carriedForward = {
+      id: `carried_forward_entry_${last.number}`,
+      accountId: this.#accountId,
+      kind: amount < 0n ? 'charge' : 'credit',
+      amount,
+      owed,
+      holdId: undefined,
+      description: 'carried forward',
+      createdAtMs: last.createdAtMs,
+      balanceAfter: last.balanceAfter,
+    }
+  }
+}
+
+/** Returns the cap of a key by its id. */
+type KeyCap = (keyId: string) => SpendingCap | undefined
+
+/** Key with its spending. */
+class MemoryKey {
+  readonly id: string
+  readonly spending = new Spending()
+  readonly #capOf: KeyCap
+
+  constructor(id: string, capOf: KeyCap) {
+    this.id = id
+    this.#capOf = capOf
+  }
+
+  get spendingCap(): SpendingCap | undefined {
+    return this.#capOf(this.id)
+  }
+}
+
+const SWEPT_PER_LOOK = 2
+
+/** Spending of keys in this process. Keys without spending in this month or the last are dropped. */
+export class KeySpending {
+  readonly #capOf: KeyCap
+  readonly #byKey = new Map<string, MemoryKey>()
+  readonly #cursor = new MapCursor(this.#byKey)
+  #sweptPeriod = 0
+  /** Number of keys to check until all were seen in the period; nothing more falls due in it. */
+  #leftToSweep = 0
+
+  constructor(capOf: KeyCap = () => undefined) {
+    this.#capOf = capOf
+  }
+
+  /** Returns the latest counts of a key. */
+  counts(keyId: string): SpendingCounts {
+    return this.#byKey.get(keyId)?.spending.counts() ?? NOTHING_SPENT
+  }
+
+  /** Returns a key. The changes of a dropped one count nowhere. */
+  find(keyId: string): MemoryKey {
+    return this.#byKey.get(keyId) ?? new MemoryKey(keyId, this.#capOf)
+  }
+
+  /** Returns a key with its spending as of a day. */
+  of(keyId: string, period: number): MemoryKey {
+    if (period !== this.#sweptPeriod) {
+      this.#sweptPeriod = period
+      this.#leftToSweep = this.#byKey.size
+    }
+    for (let step = 0; step < SWEPT_PER_LOOK && this.#leftToSweep > 0; step++) {
+      this.#leftToSweep -= 1
+      const next = this.#cursor.next()
+      if (next !== undefined && isForgotten(next[1].spending, period)) this.#byKey.delete(next[0])
+    }
+    let key = this.#byKey.get(keyId)
+    if (key === undefined) {
+      key = new MemoryKey(keyId, this.#capOf)
+      this.#byKey.set(keyId, key)
+      // The new key may precede the remaining ones.
+      if (this.#leftToSweep > 0) this.#leftToSweep += 1
+    }
+    key.spending.reach(period)
+    return key
   }
 }

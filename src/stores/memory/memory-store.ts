@@ -8,7 +8,7 @@ import type { SpendingCap } from '../principal.ts'
 import type { InteractionRecord, InteractionStore } from '../response-cache.ts'
 import type { SettingStore, Settings } from '../retention.ts'
 import type { StoredKind, StoredUsage } from '../sql-rows.ts'
-import { AccountShares, accountKey, MapCursor } from './account-shares.ts'
+import { accountKey } from './account-shares.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-cache.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import {
@@ -17,6 +17,7 @@ import {
   memoryConversations,
   memoryResponses,
 } from './memory-responses.ts'
+import { MemoryTable } from './memory-table.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
 import { type MemoryWebhooksOptions, memoryTasks, memoryWebhooks } from './memory-tasks.ts'
 import { MemoryUsage, type MemoryUsageOptions } from './memory-usage.ts'
@@ -151,43 +152,17 @@ function memoryKeys(): KeyStore & { capOf(keyId: string): SpendingCap | undefine
   }
 }
 
-const SWEPT_PER_SAVE = 2
-
 /** Owners of conversations in this process; synchronous. */
 function memoryInteractions(options: MemoryInteractionsOptions = {}): InteractionStore {
-  const shares = new AccountShares(options.maxInteractions ?? 100_000)
-  const records = new Map<string, InteractionRecord>()
-  const cursor = new MapCursor(records)
-  let newestMs = Number.NEGATIVE_INFINITY
-
-  function drop(accountId: string, name: string): void {
-    records.delete(name)
-    shares.delete(accountId, name)
-  }
-
-  function sweep(accountId: string): void {
-    for (let count = 0; count < SWEPT_PER_SAVE; count++) {
-      const next = cursor.next()
-      if (next !== undefined && next[1].expiresAtMs <= newestMs) drop(next[1].accountId, next[0])
-    }
-    for (const name of shares.surplus(accountId)) drop(records.get(name)!.accountId, name)
-  }
-
+  const records = new MemoryTable<InteractionRecord>({
+    nameOf: ({ accountId, id }) => accountKey(accountId, id),
+    maxCount: options.maxInteractions ?? 100_000,
+    expiresAtMsOf: ({ expiresAtMs }) => expiresAtMs,
+  })
   return {
-    save(record) {
-      const name = accountKey(record.accountId, record.id)
-      records.delete(name)
-      records.set(name, record)
-      shares.set(record.accountId, name)
-      // `save` has no time argument, so the time of the record counts as now.
-      newestMs = Math.max(newestMs, record.createdAtMs)
-      sweep(record.accountId)
-    },
-
-    find(accountId, id, nowMs) {
-      const record = records.get(accountKey(accountId, id))
-      return record === undefined || record.expiresAtMs <= nowMs ? undefined : record
-    },
+    // `save` has no time argument, so the time of the record counts as now.
+    save: (record) => records.set(record, record.createdAtMs),
+    find: (accountId, id, nowMs) => records.get(accountKey(accountId, id), nowMs),
   }
 }
 
@@ -299,39 +274,28 @@ async function* rangeOf({ bytes }: KeptBlob, start: number, end: number): AsyncI
 
 /** Owners of files in this process; synchronous. */
 function memoryFiles(): FileStore & { stored(accountId: string, nowMs: number): StoredUsage } {
-  const files = new Map<string, FileRecord>()
-  const sizes = new AccountShares()
-  const drop = (accountId: string, id: string): boolean => {
-    const name = accountKey(accountId, id)
-    sizes.delete(accountId, name)
-    return files.delete(name)
-  }
-  const ownedBy = (accountId: string, nowMs: number): FileRecord[] =>
-    [...files.values()].filter((file) => file.accountId === accountId && file.expiresAtMs > nowMs)
-
+  const files = new MemoryTable<FileRecord, 'account'>({
+    nameOf: ({ accountId, id }) => accountKey(accountId, id),
+    byteLengthOf: ({ byteLength }) => byteLength,
+    expiresAtMsOf: ({ expiresAtMs }) => expiresAtMs,
+    indexes: { account: ({ accountId }) => [accountId] },
+  })
   return {
-    save(file) {
-      const name = accountKey(file.accountId, file.id)
-      files.set(name, file)
-      sizes.set(file.accountId, name, file.byteLength, file.expiresAtMs)
-    },
-    find(accountId, id, nowMs) {
-      const file = files.get(accountKey(accountId, id))
-      return file === undefined || file.expiresAtMs <= nowMs ? undefined : file
-    },
+    save: (file) => files.set(file),
+    find: (accountId, id, nowMs) => files.get(accountKey(accountId, id), nowMs),
     list(accountId, { limit, order, after, purpose }, nowMs) {
-      const sorted = ownedBy(accountId, nowMs).sort(inOrder)
+      const sorted = [...files.by('account', accountId, nowMs)].sort(inOrder)
       if (order === 'desc') sorted.reverse()
       const start = after === undefined ? 0 : sorted.findIndex(({ id }) => id === after) + 1
       if (after !== undefined && start === 0) return { files: [], hasMore: false }
       const behind = sorted.slice(start).filter((file) => purpose === undefined || file.purpose === purpose)
       return { files: behind.slice(0, limit), hasMore: behind.length > limit }
     },
-    stored: (accountId, nowMs) => sizes.usage(accountId, nowMs, (name) => files.get(name)!.expiresAtMs),
-    delete: drop,
+    stored: (accountId, nowMs) => files.stored(accountId, nowMs),
+    delete: (accountId, id) => files.delete(accountKey(accountId, id)),
     purge(nowMs, limit) {
-      const expired = [...files.values()].filter(({ expiresAtMs }) => expiresAtMs <= nowMs).slice(0, limit)
-      for (const { accountId, id } of expired) drop(accountId, id)
+      const expired = [...files.all()].filter(({ expiresAtMs }) => expiresAtMs <= nowMs).slice(0, limit)
+      for (const { accountId, id } of expired) files.delete(accountKey(accountId, id))
       return expired.map(({ id }) => id)
     },
   }

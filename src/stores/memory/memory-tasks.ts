@@ -9,9 +9,10 @@ import {
   type WebhookSecret,
   type WebhookStore,
 } from '../webhook-store.ts'
-import { AccountShares, longestOverdue, newestFirst } from './account-shares.ts'
-import type { MemoryLedger } from './memory-by-hand.ts'
+import { longestOverdue, newestFirst } from './account-shares.ts'
 import type { MemoryClaims } from './memory-cache.ts'
+import type { MemoryLedger } from './memory-ledger.ts'
+import { MemoryTable } from './memory-table.ts'
 import type { MemoryTaskTable, TaskEntry } from './memory-task-table.ts'
 
 /** Parts that tasks share with the rest of a memory store, so that a change and its consequences are one step. */
@@ -53,7 +54,7 @@ export function memoryTasks({ table, ledger, claims, webhooks, responses }: Memo
       // Before the hold ends, because a key with its answer is not freed with the hold.
       if (answered !== undefined) claims.complete(answered.claim, answered.answer)
       const result = endHold(entry.record, resolve, nowMs)
-      table.replace(entry, changed(entry.record, set))
+      table.replace(changed(entry.record, set))
       if (delivery !== undefined) webhooks.add(delivery)
       return result
     },
@@ -63,7 +64,7 @@ export function memoryTasks({ table, ledger, claims, webhooks, responses }: Memo
       if (entry?.record.state !== 'submitting') return false
       endHold(entry.record, { kind: 'void' }, nowMs)
       if (claim !== undefined) claims.release(claim)
-      table.remove(entry)
+      table.remove(id)
       return true
     },
 
@@ -90,9 +91,9 @@ export function memoryTasks({ table, ledger, claims, webhooks, responses }: Memo
       const timeOf = ({ record }: TaskEntry): number | undefined =>
         webhooks.isAnyPending(record.id) ? undefined : record.updatedAtMs
       const purged = longestOverdue(table.finished(), timeOf, changedUntilMs, limit)
-      for (const entry of purged) {
-        table.remove(entry)
-        webhooks.purge(entry.record.id)
+      for (const { record } of purged) {
+        table.remove(record.id)
+        webhooks.purge(record.id)
       }
       return purged.length
     },
@@ -106,20 +107,8 @@ function lease(entries: readonly TaskEntry[], leaseUntilMs: number): readonly Ta
 
 /** Returns the task with the members that have a value: undefined means unchanged, even if it is explicit. */
 function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
-  return {
-    id: task.id,
-    accountId: task.accountId,
-    keyId: task.keyId,
-    state: set.state ?? task.state,
-    upstreamId: set.upstreamId ?? task.upstreamId,
-    credentialId: set.credentialId ?? task.credentialId,
-    holdId: task.holdId,
-    createdAtMs: task.createdAtMs,
-    updatedAtMs: set.updatedAtMs ?? task.updatedAtMs,
-    nextPollAtMs: set.nextPollAtMs ?? task.nextPollAtMs,
-    deadlineAtMs: set.deadlineAtMs ?? task.deadlineAtMs,
-    details: set.details ?? task.details,
-  }
+  const given = Object.entries(set).filter(([, value]) => value !== undefined)
+  return { ...task, ...Object.fromEntries(given) }
 }
 
 interface Window {
@@ -166,79 +155,62 @@ export interface MemoryWebhooks extends WebhookStore {
 }
 
 interface Entry {
-  delivery: WebhookDelivery
+  readonly accountId: string
+  readonly delivery: WebhookDelivery
   leaseUntilMs: number
 }
 
 /** Messages and secrets in this process; synchronous. */
 export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebhooks {
-  const finished = new AccountShares(options.maxFinishedDeliveries ?? 10_000)
-  const entries = new Map<string, Entry>()
-  const byTask = new Map<string, Set<Entry>>()
-  const pending = new Set<Entry>()
+  const entries = new MemoryTable<Entry, 'task' | 'pending'>({
+    nameOf: ({ delivery }) => delivery.id,
+    maxCount: options.maxFinishedDeliveries ?? 10_000,
+    isLimited: ({ delivery }) => delivery.state !== 'pending',
+    indexes: {
+      task: ({ delivery }) => [delivery.taskId],
+      pending: ({ delivery }) => (delivery.state === 'pending' ? [''] : []),
+    },
+  })
   const secretsByAccount = new Map<string, WebhookSecret[]>()
 
-  function place(entry: Entry): void {
-    const { accountId, id, state } = entry.delivery
-    finished.delete(accountId, id)
-    if (state === 'pending') return void pending.add(entry)
-    pending.delete(entry)
-    finished.set(accountId, id)
-    for (const surplus of finished.surplus(accountId)) drop(entries.get(surplus)!)
-  }
+  const replace = (delivery: WebhookDelivery, leaseUntilMs: number): void =>
+    entries.set({ accountId: delivery.accountId, delivery, leaseUntilMs })
 
-  function drop(entry: Entry): void {
-    const { id, taskId, accountId } = entry.delivery
-    finished.delete(accountId, id)
-    entries.delete(id)
-    const siblings = byTask.get(taskId)
-    siblings?.delete(entry)
-    if (siblings?.size === 0) byTask.delete(taskId)
-  }
+  const ofTask = (taskId: string): WebhookDelivery[] =>
+    Array.from(entries.by('task', taskId), ({ delivery }) => delivery)
 
   const liveSecrets = (accountId: string, nowMs: number): readonly WebhookSecret[] =>
     (secretsByAccount.get(accountId) ?? []).filter(({ expiresAtMs = Number.POSITIVE_INFINITY }) => expiresAtMs > nowMs)
 
   return {
     add(delivery) {
-      if (entries.has(delivery.id)) return
-      const entry: Entry = {
-        delivery: { ...delivery, state: 'pending', attempts: [], resentAtMs: undefined },
-        leaseUntilMs: 0,
-      }
-      const siblings = byTask.get(delivery.taskId)
-      entries.set(delivery.id, entry)
-      if (siblings === undefined) byTask.set(delivery.taskId, new Set([entry]))
-      else siblings.add(entry)
-      place(entry)
+      if (entries.get(delivery.id) === undefined)
+        replace({ ...delivery, state: 'pending', attempts: [], resentAtMs: undefined }, 0)
     },
 
-    isAnyPending: (taskId) => [...(byTask.get(taskId) ?? [])].some(({ delivery }) => delivery.state === 'pending'),
+    isAnyPending: (taskId) => ofTask(taskId).some(({ state }) => state === 'pending'),
 
     purge(taskId) {
-      for (const entry of [...(byTask.get(taskId) ?? [])]) drop(entry)
+      for (const { id } of ofTask(taskId)) entries.delete(id)
     },
 
     leaseDue({ nowMs, leaseUntilMs, limit }) {
       const timeOf = (entry: Entry): number | undefined =>
         entry.leaseUntilMs > nowMs ? undefined : entry.delivery.nextAttemptAtMs
-      const due = longestOverdue(pending, timeOf, nowMs, limit)
+      const due = longestOverdue(entries.by('pending', ''), timeOf, nowMs, limit)
       for (const entry of due) entry.leaseUntilMs = leaseUntilMs
       return due.map((entry) => entry.delivery)
     },
 
     record(id, { attempt, state, nextAttemptAtMs }) {
-      const entry = entries.get(id)
-      if (entry === undefined) return
-      const { delivery } = entry
+      const delivery = entries.get(id)?.delivery
+      if (delivery === undefined) return
       // An attempt that outlived its lease may report after another one. It must not reopen the message, but a success still
       // counts. An attempt that began before its owner resent the message does not delay the resend.
       const isBefore = delivery.resentAtMs !== undefined && attempt.atMs < delivery.resentAtMs
       const isLate = state !== 'delivered' && (delivery.state !== 'pending' || isBefore)
       const attempts = [...delivery.attempts, attempt].slice(-MAX_ATTEMPTS_KEPT)
-      entry.delivery = isLate ? { ...delivery, attempts } : { ...delivery, attempts, state, nextAttemptAtMs }
-      entry.leaseUntilMs = 0
-      place(entry)
+      replace(isLate ? { ...delivery, attempts } : { ...delivery, attempts, state, nextAttemptAtMs }, 0)
     },
 
     release(ids) {
@@ -249,22 +221,21 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
     },
 
     list: (accountId, taskId) =>
-      [...(byTask.get(taskId) ?? [])]
-        .map((entry) => entry.delivery)
+      ofTask(taskId)
         .filter((delivery) => delivery.accountId === accountId)
         .sort((one, other) => one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : 1)),
 
     listAll: (query) =>
       newestFirst(
-        [...entries.values()].map((entry) => entry.delivery),
+        Array.from(entries.all(), ({ delivery }) => delivery),
         query,
       ),
 
     resend(accountId, id, nowMs) {
       const entry = entries.get(id)
-      if (entry === undefined || entry.delivery.accountId !== accountId) return false
-      entry.delivery = { ...entry.delivery, state: 'pending', nextAttemptAtMs: nowMs, resentAtMs: nowMs }
-      place(entry)
+      if (entry === undefined || entry.accountId !== accountId) return false
+      const again = { nextAttemptAtMs: nowMs, resentAtMs: nowMs }
+      replace({ ...entry.delivery, ...again, state: 'pending' }, entry.leaseUntilMs)
       return true
     },
 

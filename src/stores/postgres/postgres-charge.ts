@@ -40,12 +40,16 @@ function chargeFactsOf(row: ChargeRow, amount: bigint): ChargeFacts {
     paid: BigInt(row['paid'] as string),
     period: row['period'] as number,
     isMetered: row['metered'] === true,
-    account: { cap: capOf(row), counts: countsOf(period, day, month) },
-    key: { cap: capOf(keyCap), counts: countsOf(keyPeriod, keyDay, keyMonth) },
-    money: BigInt(row['money'] as string),
-    funded: BigInt(row['funded'] as string),
-    owed: BigInt(row['owed'] as string),
-    creditLimit: optionalAmountOf(row['credit_limit']),
+    account: {
+      spendingCap: capOf(row),
+      spending: countsOf(period, day, month),
+      balance: BigInt(row['money'] as string),
+      held: 0n,
+      funded: BigInt(row['funded'] as string),
+      owed: BigInt(row['owed'] as string),
+      creditLimit: optionalAmountOf(row['credit_limit']),
+    },
+    key: { spendingCap: capOf(keyCap), spending: countsOf(keyPeriod, keyDay, keyMonth) },
   }
 }
 
@@ -60,7 +64,7 @@ function countsOf(period: string, day: string, month: string): SpendingCounts {
 export function earlierCharge(schema: string): string {
   return `WITH charge AS (
       SELECT e.*, h.is_metered FROM ${schema}.entries e JOIN ${schema}.holds h ON h.id = e.hold_id
-      WHERE e.hold_id = $1 AND e.kind = 'charge' AND e.due IS NOT NULL
+      WHERE e.hold_id = $1 AND e.kind = 'charge'
     ), later AS (
       SELECT n.key_id, n.period, n.due, n.amount FROM charge c JOIN ${schema}.entries n ON n.account_id = c.account_id
       WHERE (n.kind = 'charge' OR n.amount > 0) AND (n.created_at_ms, n.id) > (c.created_at_ms, c.id)

@@ -112,38 +112,30 @@ type Use<Value> = (session: PostgresSession) => PromiseLike<Value>
 /** Runs work on a connection of the pool, and returns the connection, or discards it if it may be broken. */
 function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>) => Promise<Value> {
   watchPool(pool)
-  return (use) =>
-    new Promise((resolve, reject) => {
-      let client: PostgresClient | undefined
-      let isOver = false
-      const end = (error?: Error): void => {
-        if (isOver) return
-        isOver = true
-        timer.cancel()
-        client?.release(error)
+  return async (use) => {
+    let client: PostgresClient | undefined
+    let isOver = false
+    const connectAndUse = async () => {
+      const lent = await pool.connect()
+      if (isOver) {
+        lent.release()
+        throw timeoutError(timeoutMs)
       }
-      const fail = (error: unknown): void => {
-        end(isBroken(error) ? asError(error) : undefined)
-        reject(error)
-      }
-      const timer = systemClock.schedule(timeoutMs, () => fail(timeoutError(timeoutMs)))
-      // A separate function, so that an exception of the pool becomes a rejection like any other.
-      const connecting = (async () => pool.connect())()
-      connecting
-        .then((lent) => {
-          if (isOver) {
-            lent.release()
-            return undefined
-          }
-          client = lent
-          watchClient(lent)
-          return use(lent)
-        })
-        .then((value) => {
-          end()
-          resolve(value as Awaited<ReturnType<typeof use>>)
-        }, fail)
-    })
+      client = lent
+      watchClient(lent)
+      return use(lent)
+    }
+    try {
+      const value = await within(timeoutMs, connectAndUse())
+      client?.release(undefined)
+      return value
+    } catch (error) {
+      client?.release(isBroken(error) ? asError(error) : undefined)
+      throw error
+    } finally {
+      isOver = true
+    }
+  }
 }
 
 /**

@@ -1,4 +1,3 @@
-import { formatDollars } from '../../core/money.ts'
 import {
   assertAdjustment,
   assertRefund,
@@ -38,7 +37,6 @@ import {
   isStorable,
   journalTime,
   type PostgresConnection,
-  type PostgresRow,
   RESERVATION_COLUMNS,
   reserveResultOf,
   timeParameter,
@@ -206,7 +204,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
         WHERE account_id = $1 ORDER BY e.created_at_ms DESC, e.id DESC LIMIT $2`,
         [accountId, Math.max(0, limit)],
       )
-      return rows.map(entryWithMissing)
+      return rows.map(entryOf)
     },
 
     ...postgresByHand(connection, schema, clock),
@@ -295,7 +293,7 @@ export function reserveQueue(judge: ReserveBatch): (reservation: Reservation, no
 }
 
 /** Columns of a journal line `e`. */
-const ENTRY_SELECTED = `e.id::text, account_id, kind, amount::text, owed::text, missing::text, hold_id, credit_id,
+const ENTRY_SELECTED = `e.id::text, account_id, kind, amount::text, owed::text, hold_id, credit_id,
   operation_id, charge_id::text, description, created_at_ms::text, due::text, balance_after::text, details`
 
 /** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
@@ -305,15 +303,6 @@ const OUT_OF_RANGE = '22003'
 function refuseOverflow(error: unknown): never {
   if (codeOf(error) !== OUT_OF_RANGE) throw error
   throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars', { cause: error })
-}
-
-/** Returns a journal line. A line of an earlier kind has its size in a column of its own. */
-function entryWithMissing(row: PostgresRow): LedgerEntry {
-  const entry = entryOf(row)
-  const missing = BigInt(row['missing'] as string)
-  return missing === 0n
-    ? entry
-    : { ...entry, description: `${formatDollars(missing)} USD not covered: ${entry.description}` }
 }
 
 /** Manual changes and the journal, in PostgreSQL. Each method is one statement. */
@@ -368,19 +357,13 @@ function postgresByHand({ run }: PostgresConnection, schema: string, clock: 'dat
           Math.max(0, limit),
         ],
       )
-      return rows.map(entryWithMissing)
+      return rows.map(entryOf)
     },
 
     async sums({ accountId, fromMs, untilMs }) {
       const rows = await run(
         `WITH opening AS (
-          SELECT 'opening' AS kind, 0::bigint AS lines,
-            coalesce(e.balance_after, (
-              SELECT sum(b.amount) FROM ${schema}.entries b WHERE b.account_id = $1 AND b.created_at_ms < $2
-            )) AS amount,
-            coalesce(e.owed_after, (
-              SELECT sum(b.owed) FROM ${schema}.entries b WHERE b.account_id = $1 AND b.created_at_ms < $2
-            )) AS owed
+          SELECT 'opening' AS kind, 0::bigint AS lines, e.balance_after AS amount, e.owed_after AS owed
           FROM ${schema}.entries e WHERE e.account_id = $1 AND e.created_at_ms < $2
           ORDER BY e.created_at_ms DESC, e.id DESC LIMIT 1
         )

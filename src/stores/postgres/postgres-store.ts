@@ -1,28 +1,16 @@
 import { checkEnumerated, checkGivenMembers, memberNames } from '../../core/known-members.ts'
-import type { KeyStore } from '../api-keys.ts'
-import { AUDIT_DELETE_BATCH, AUDIT_RETENTION_MS, type AuditStore, auditDetails, auditEntryOf } from '../audit-store.ts'
+import { type BlobStore, blobsInRows } from '../blob-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
-import { assertAmount } from '../ledger.ts'
-import type { InteractionStore } from '../response-cache.ts'
-import type { SettingStore } from '../retention.ts'
-import {
-  capValues,
-  INTERACTION_COLUMNS,
-  interactionOf,
-  interactionValues,
-  KEY_COLUMNS,
-  keyOf,
-  keyValues,
-  limitsValue,
-  type StoredKind,
-  type StoredUsage,
-} from '../sql-rows.ts'
+import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
+import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored, sqlUsage } from '../sql/sql-records.ts'
+import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
+import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
+import { storeOn } from '../sql/statements.ts'
 import { migrate, quoteIdentifier } from './migrations/migrate.ts'
 import {
   answerParameters,
   claimResultOf,
-  isStorable,
   journalTime,
   type PostgresConnection,
   type PostgresPool,
@@ -32,10 +20,9 @@ import {
   textParameter,
   timeParameter,
 } from './postgres-connection.ts'
-import { postgresBatches, postgresBlobs, postgresFiles } from './postgres-files.ts'
 import { postgresLedger } from './postgres-ledger.ts'
-import { postgresConversations, postgresResponses } from './postgres-responses.ts'
-import { postgresTasks, postgresWebhooks } from './postgres-tasks.ts'
+import { postgresDialect, postgresRunner } from './postgres-statements.ts'
+import { postgresTasks } from './postgres-tasks.ts'
 import { postgresUsage } from './postgres-usage.ts'
 
 export type {
@@ -102,23 +89,30 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   if (!(statementTimeoutMs > 0)) throw new RangeError('statementTimeoutMs must be above zero')
   const connection = postgresConnection(pool, statementTimeoutMs)
   const quotedSchema = quoteIdentifier(schema)
+  const dialect = postgresDialect(quotedSchema)
+  const runner = postgresRunner(connection)
+  const conversations = sqlConversations(dialect)
+  const responses = sqlResponses(dialect, conversations)
   return {
     ledger: postgresLedger(connection, quotedSchema, clock),
-    audit: postgresAudit(connection, quotedSchema),
-    settings: postgresSettings(connection, quotedSchema),
-    keys: postgresKeys(connection, quotedSchema),
+    audit: storeOn(runner, sqlAudit(dialect)),
+    settings: storeOn(runner, sqlSettings(dialect)),
+    keys: storeOn(runner, sqlKeys(dialect)),
     idempotency: postgresIdempotency(connection, quotedSchema, clock),
-    interactions: postgresInteractions(connection, quotedSchema),
-    responses: postgresResponses(connection, quotedSchema),
-    files: postgresFiles(connection, quotedSchema),
+    interactions: storeOn(runner, sqlInteractions(dialect)),
+    responses: storeOn(runner, responses),
+    files: storeOn(runner, sqlFiles(dialect)),
     blobs: postgresBlobs(connection, quotedSchema),
-    batches: postgresBatches(connection, quotedSchema),
-    conversations: postgresConversations(connection, quotedSchema),
+    batches: storeOn(runner, sqlBatches(dialect)),
+    conversations: storeOn(runner, conversations),
     isShared: true,
-    tasks: postgresTasks(connection, quotedSchema, clock),
-    webhooks: postgresWebhooks(connection, quotedSchema),
-    usage: postgresUsage(connection, quotedSchema),
-    stored: (accountId, kind, nowMs) => storedOf(connection, quotedSchema, { accountId, kind, nowMs }),
+    tasks: {
+      ...storeOn(runner, sqlTasks(dialect)),
+      ...postgresTasks(connection, { schema: quotedSchema, clock, saveResponse: responses.work.save }),
+    },
+    webhooks: storeOn(runner, sqlWebhooks(dialect)),
+    usage: { ...storeOn(runner, sqlUsage(dialect)), ...postgresUsage(connection, quotedSchema) },
+    stored: (accountId, kind, nowMs) => runner.read(sqlStored, dialect, accountId, kind, nowMs),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
       await migration.transaction((session) => migrate(session, schema))
@@ -129,30 +123,6 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     },
     close: () => connection.close(),
   }
-}
-
-/** Tables of the kinds, the size of a row, and the condition for unexpired rows. `octet_length` reads no large values. */
-const STORED_TABLES: Readonly<Record<StoredKind, readonly [table: string, byteLength: string, isLive: string]>> = {
-  idempotencyKeys: ['claims', 'coalesce(octet_length(answer_body), 0)', 'expires_at_ms > $2'],
-  responses: ['responses', 'octet_length(input) + octet_length(response)', 'expires_at_ms > $2'],
-  conversations: ['conversations', 'byte_length', 'expires_at_ms > $2'],
-  files: ['files', 'byte_length', 'expires_at_ms > $2'],
-  tasks: ['tasks', 'octet_length(details)', '$2::bigint IS NOT NULL'],
-  webhookSecrets: ['webhook_secrets', 'octet_length(secret)', 'coalesce(expires_at_ms > $2, true)'],
-}
-
-async function storedOf(
-  { run }: PostgresConnection,
-  schema: string,
-  { accountId, kind, nowMs }: { readonly accountId: string; readonly kind: StoredKind; readonly nowMs: number },
-): Promise<StoredUsage> {
-  const [table, byteLength, isLive] = STORED_TABLES[kind]
-  const [row] = await run(
-    `SELECT count(*)::text AS count, coalesce(sum(${byteLength}), 0)::text AS byte_length
-    FROM ${schema}.${table} WHERE account_id = $1 AND ${isLive}`,
-    [accountId, timeParameter(nowMs)],
-  )
-  return { count: Number(row!['count']), byteLength: Number(row!['byte_length']) }
 }
 
 /** Idempotency keys in PostgreSQL, shared with the ledger. */
@@ -196,182 +166,60 @@ function postgresIdempotency(
   }
 }
 
-const PURGED_PER_SAVE = 2
-
-/** Owners of conversations in PostgreSQL. */
-function postgresInteractions({ run }: PostgresConnection, schema: string): InteractionStore {
-  return {
-    async save(record) {
-      // Each insert deletes some expired rows, so no separate job is needed.
-      await run(
-        `WITH purged AS (
-          DELETE FROM ${schema}.interactions WHERE (account_id, id) IN (
-            SELECT account_id, id FROM ${schema}.interactions
-            WHERE expires_at_ms <= $7 AND (account_id, id) <> ($1, $2)
-            ORDER BY expires_at_ms LIMIT ${PURGED_PER_SAVE} FOR UPDATE SKIP LOCKED
-          )
-        )
-        INSERT INTO ${schema}.interactions (${INTERACTION_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-        ON CONFLICT (account_id, id) DO UPDATE SET
-          vendor = excluded.vendor, vendor_key = excluded.vendor_key, upstream_id = excluded.upstream_id,
-          model = excluded.model, created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms`,
-        interactionValues(record, timeParameter),
+/** Content in PostgreSQL, in rows of half a mebibyte. */
+function postgresBlobs({ run, transaction }: PostgresConnection, schema: string): BlobStore {
+  const table = `${schema}.blobs`
+  return blobsInRows<string>({
+    async begin({ id, expiresAtMs }) {
+      const [begun] = await run(
+        `INSERT INTO ${table} (id, expires_at_ms) VALUES ($1, $2) RETURNING number::text AS number`,
+        [id, timeParameter(expiresAtMs)],
       )
+      return begun!['number'] as string
     },
-
-    async find(accountId, id, nowMs) {
+    addRow(number, place, bytes) {
+      // Some clients accept bytes only as a Buffer.
+      const row = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      return run(`INSERT INTO ${schema}.blob_rows (blob, place, bytes) VALUES ($1, $2, $3)`, [number, place, row])
+    },
+    finish: (number, id, byteLength) =>
+      transaction(async (session) => {
+        // Concurrent writers of the same id take turns.
+        await session.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [`${schema}:${id}`])
+        await session.query(`DELETE FROM ${table} WHERE id = $1 AND is_whole`, [id])
+        const { rows } = await session.query(
+          `UPDATE ${table} SET is_whole = true, byte_length = $2 WHERE number = $1 RETURNING number::text`,
+          [number, byteLength],
+        )
+        if (rows.length === 0) throw new Error('the blob expired while it was written')
+      }),
+    remove: (number) => run(`DELETE FROM ${table} WHERE number = $1`, [number]),
+    async find(id) {
       const [row] = await run(
-        `SELECT account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms::text, expires_at_ms::text
-        FROM ${schema}.interactions WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`,
-        [accountId, textParameter(id), timeParameter(nowMs)],
+        `SELECT number::text AS number, byte_length::text AS byte_length FROM ${table} WHERE id = $1 AND is_whole`,
+        [textParameter(id)],
       )
-      return row === undefined ? undefined : interactionOf(row)
+      return row && { handle: row['number'] as string, byteLength: Number(row['byte_length']) }
     },
-  }
-}
-
-/** Changes by operators in PostgreSQL. */
-function postgresAudit({ run }: PostgresConnection, schema: string): AuditStore {
-  return {
-    async add(entry) {
-      // PostgreSQL stores no NUL in a text; the escaped form in JSON stays.
-      const subject = entry.subject?.replaceAll('\0', '\\u0000') ?? null
-      await run(
-        `WITH old AS (
-          DELETE FROM ${schema}.audit WHERE id IN (
-            SELECT id FROM ${schema}.audit WHERE created_at_ms <= $5
-            ORDER BY created_at_ms LIMIT ${AUDIT_DELETE_BATCH} FOR UPDATE SKIP LOCKED
-          )
+    async row(number, place) {
+      const [row] = await run(`SELECT bytes FROM ${schema}.blob_rows WHERE blob = $1 AND place = $2`, [number, place])
+      return row?.['bytes'] as Uint8Array | undefined
+    },
+    async delete(id) {
+      const rows = await run(`DELETE FROM ${table} WHERE id = $1 AND is_whole RETURNING id`, [textParameter(id)])
+      return rows.length > 0
+    },
+    async purge(nowMs, limit) {
+      // One after the other, because content may be large, and a statement has a time limit.
+      for (let count = 0; count < limit; count++) {
+        const rows = await run(
+          `DELETE FROM ${table} WHERE number IN (SELECT number FROM ${table} WHERE expires_at_ms <= $1
+             LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id`,
+          [timeParameter(nowMs)],
         )
-        INSERT INTO ${schema}.audit (id, created_at_ms, subject, details) VALUES ($1, $2, $3, $4)`,
-        [
-          ...[entry.id, timeParameter(entry.createdAtMs), subject, auditDetails(entry)],
-          timeParameter(entry.createdAtMs - AUDIT_RETENTION_MS),
-        ],
-      )
-    },
-
-    async list({ subject, fromMs, untilMs, after, limit }) {
-      if (![subject, after?.id].every((text) => isStorable(text ?? ''))) return []
-      const values: unknown[] = [Math.max(0, limit)]
-      const conditions: string[] = ['true']
-      if (subject !== undefined) conditions.push(`t.subject = $${values.push(subject)}`)
-      if (fromMs !== undefined) conditions.push(`t.created_at_ms >= $${values.push(timeParameter(fromMs))}`)
-      if (untilMs !== undefined) conditions.push(`t.created_at_ms < $${values.push(timeParameter(untilMs))}`)
-      if (after !== undefined) {
-        const place = `$${values.push(timeParameter(after.createdAtMs))}, $${values.push(after.id)}`
-        conditions.push(`(t.created_at_ms, t.id COLLATE "C") < (${place})`)
+        if (rows.length === 0) return count
       }
-      const rows = await run(
-        `SELECT t.id, t.created_at_ms::text, t.subject, t.details FROM ${schema}.audit t
-        WHERE ${conditions.join(' AND ')} ORDER BY t.created_at_ms DESC, t.id COLLATE "C" DESC LIMIT $1`,
-        values,
-      )
-      return rows.map(auditEntryOf)
+      return limit
     },
-  }
-}
-
-/** Columns of a key, 64-bit integers as text. */
-const SELECTED = `hash, id, account_id, label, scopes, limits, cap_amount::text, cap_period, names_end_users,
-  created_at_ms::text, expires_at_ms::text, revoked_at_ms::text, replaces, tags`
-
-/** API keys in PostgreSQL. */
-function postgresKeys({ run }: PostgresConnection, schema: string): KeyStore {
-  return {
-    async findByHash(hash) {
-      const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.keys WHERE hash = $1`, [hash])
-      return row === undefined ? undefined : keyOf(row)
-    },
-
-    async find(keyId) {
-      const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.keys WHERE id = $1`, [keyId])
-      return row === undefined ? undefined : keyOf(row)
-    },
-
-    async insert(record) {
-      if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
-      await run(
-        `INSERT INTO ${schema}.keys (${KEY_COLUMNS})
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (hash) DO NOTHING`,
-        keyValues(record, timeParameter),
-      )
-    },
-
-    async list(accountId) {
-      const rows = await run(
-        `SELECT ${SELECTED} FROM ${schema}.keys k WHERE $1::text IS NULL OR account_id = $1
-        ORDER BY k.created_at_ms, k.id COLLATE "C"`,
-        [accountId ?? null],
-      )
-      return rows.map(keyOf)
-    },
-
-    async page({ accountId, after, limit }) {
-      if (!isStorable(`${accountId ?? ''}${after?.id ?? ''}`)) return []
-      const values: unknown[] = [timeParameter(after?.createdAtMs ?? -1), after?.id ?? '', Math.max(0, limit)]
-      const account = accountId === undefined ? '' : `k.account_id = $${values.push(accountId)} AND`
-      const rows = await run(
-        `SELECT ${SELECTED} FROM ${schema}.keys k
-        WHERE ${account} (k.created_at_ms, k.id COLLATE "C") > ($1, $2)
-        ORDER BY k.created_at_ms, k.id COLLATE "C" LIMIT $3`,
-        values,
-      )
-      return rows.map(keyOf)
-    },
-
-    async update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
-      if (spendingCap != null) assertAmount(spendingCap.amount)
-      const rows = await run(
-        `UPDATE ${schema}.keys SET account_id = coalesce($2, account_id), limits = CASE WHEN $3 THEN $4 ELSE limits END,
-          cap_amount = CASE WHEN $5 THEN $6 ELSE cap_amount END, cap_period = CASE WHEN $5 THEN $7 ELSE cap_period END,
-          names_end_users = coalesce($8, names_end_users)
-        WHERE id = $1 RETURNING id`,
-        [
-          keyId,
-          accountId ?? null,
-          limits !== undefined,
-          limitsValue(limits),
-          spendingCap !== undefined,
-          ...capValues(spendingCap),
-          namesEndUsers === undefined ? null : Number(namesEndUsers),
-        ],
-      )
-      return rows.length > 0
-    },
-
-    async revoke(keyId, nowMs) {
-      const rows = await run(
-        `UPDATE ${schema}.keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING id`,
-        [keyId, timeParameter(nowMs)],
-      )
-      return rows.length > 0
-    },
-
-    async expire(keyId, expiresAtMs) {
-      // `least` ignores null, which means no expiry yet.
-      const rows = await run(
-        `UPDATE ${schema}.keys SET expires_at_ms = least(expires_at_ms, $2) WHERE id = $1 RETURNING id`,
-        [keyId, timeParameter(expiresAtMs)],
-      )
-      return rows.length > 0
-    },
-  }
-}
-
-/** Settings that all processes share, in PostgreSQL. */
-function postgresSettings({ run }: PostgresConnection, schema: string): SettingStore {
-  return {
-    async read() {
-      const rows = await run(`SELECT name, value::text FROM ${schema}.settings`, [])
-      return Object.fromEntries(rows.map(({ name, value }) => [name as string, Number(value)]))
-    },
-    async write(settings) {
-      await run(
-        `INSERT INTO ${schema}.settings (name, value) SELECT * FROM unnest($1::text[], $2::text[]::float8[])
-        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-        [Object.keys(settings), Object.values(settings).map(String)],
-      )
-    },
-  }
+  })
 }

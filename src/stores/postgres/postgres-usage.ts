@@ -1,25 +1,16 @@
 import { type UsageDraft, type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
-import { assertRowLimit, DAY_MS, HOUR_MS, type UsageStore } from '../../usage/usage-store.ts'
-import type { SqlRow } from '../sql-rows.ts'
-import { RECORD_COLUMNS, recordOf, recordValues, seriesParts, usageRowOf } from '../usage-columns.ts'
+import { assertRowLimit, type UsageStore } from '../../usage/usage-store.ts'
+import { RECORD_COLUMNS, recordValues, seriesParts, usageRowOf } from '../usage-columns.ts'
 import { codeOf, isStorable, type PostgresConnection, timeParameter } from './postgres-connection.ts'
-
-const SELECTED = RECORD_COLUMNS.map((column) => `u.${column}::text`).join(', ')
-
-const MISMATCHES = `
-  SELECT account_id, sum(records)::text AS records, sum(days)::text AS days, sum(journal)::text AS journal FROM (
-    SELECT account_id, charged AS records, 0 AS days, 0 AS journal FROM SCHEMA.usage_records
-      WHERE ended_at_ms >= $1 AND ended_at_ms < $2
-    UNION ALL SELECT account_id, 0, charged, 0 FROM SCHEMA.usage_days WHERE day >= $1 / ${DAY_MS} AND day < $2 / ${DAY_MS}
-    UNION ALL SELECT account_id, 0, 0, -amount FROM SCHEMA.entries
-      WHERE created_at_ms >= $1 AND created_at_ms < $2 AND kind = 'charge'
-  ) AS parts GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
 
 /** Expands a record to one row per tag, or to one row with an empty tag. */
 const TAGS = `, unnest(CASE WHEN tags IS NULL THEN ARRAY[''] ELSE string_to_array(tags, ',') END) AS tag(value)`
 
 /** Records and sums in PostgreSQL. Each method is one statement. The migrations create the functions that it calls. */
-export function postgresUsage({ run }: PostgresConnection, schema: string): UsageStore {
+export function postgresUsage(
+  { run }: PostgresConnection,
+  schema: string,
+): Omit<UsageStore, 'records' | 'verify' | 'forget'> {
   return {
     async write(records) {
       if (records.length === 0) return
@@ -54,76 +45,8 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
       return rows.map((row) => usageRowOf(row, query))
     },
 
-    async records({ accountId, fromMs, untilMs, after, limit }) {
-      if (!isStorable(accountId ?? '')) return { records: [], end: undefined }
-      const values: unknown[] = [timeParameter(Math.ceil(fromMs)), timeParameter(Math.ceil(untilMs)), limit + 1]
-      const account = accountId === undefined ? '' : `AND u.account_id = $${values.push(accountId)}`
-      const place =
-        after === undefined
-          ? ''
-          : `AND (u.ended_at_ms, u.number) < ($${values.push(timeParameter(after.endedAtMs))}, $${values.push(String(after.number))})`
-      const rows = await run(
-        `SELECT u.number::text, ${SELECTED} FROM ${schema}.usage_records u
-        WHERE u.ended_at_ms >= $1 AND u.ended_at_ms < $2 ${account} ${place}
-        ORDER BY u.ended_at_ms DESC, u.number DESC LIMIT $3`,
-        values,
-      )
-      const last = rows.length > limit ? rows[limit - 1] : undefined
-      return {
-        records: rows.slice(0, limit).map((row) => recordOf(row)),
-        end: last && { endedAtMs: Number(last['ended_at_ms']), number: BigInt(last['number'] as string) },
-      }
-    },
-
-    async verify({ fromMs, untilMs }) {
-      const rows: readonly SqlRow[] = await run(
-        MISMATCHES.replaceAll('SCHEMA', () => schema),
-        [timeParameter(fromMs), timeParameter(untilMs)],
-      )
-      return rows.map((row) => ({
-        accountId: row['account_id'] as string,
-        records: BigInt(row['records'] as string),
-        days: BigInt(row['days'] as string),
-        journal: BigInt(row['journal'] as string),
-      }))
-    },
-
     async rebuild({ fromMs, untilMs }) {
       await run(`SELECT ${schema}.rebuild_usage($1, $2)`, [timeParameter(fromMs), timeParameter(untilMs)])
-    },
-
-    async forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
-      let count = 0
-      const forget = async (sql: string, value: number): Promise<number> => {
-        const rows = await run(`WITH gone AS (${sql} RETURNING 1) SELECT count(*)::text AS count FROM gone`, [
-          timeParameter(value),
-          limit,
-        ])
-        return Number(rows[0]!['count'])
-      }
-      if (recordsUntilMs !== undefined)
-        count += await forget(
-          `DELETE FROM ${schema}.usage_records WHERE ctid = ANY (ARRAY(
-            SELECT u.ctid FROM ${schema}.usage_records u
-            WHERE u.ended_at_ms < $1 AND u.tx < (SELECT m.mark FROM ${schema}.usage_mark m)
-            ORDER BY u.ended_at_ms LIMIT $2))`,
-          recordsUntilMs,
-        )
-      for (const [table, column, lengthMs, untilMs] of [
-        ['usage_hours', 'hour', HOUR_MS, hoursUntilMs],
-        ['usage_model_days', 'day', DAY_MS, hoursUntilMs],
-        ['usage_days', 'day', DAY_MS, daysUntilMs],
-      ] as const) {
-        if (untilMs === undefined) continue
-        const gone = await forget(
-          `DELETE FROM ${schema}.${table} WHERE ctid = ANY (ARRAY(
-            SELECT s.ctid FROM ${schema}.${table} s WHERE s.${column} < $1 LIMIT $2))`,
-          untilMs / lengthMs,
-        )
-        // Sums of whole days are deleted with their hours, which are more rows.
-        if (table !== 'usage_model_days') count += gone
-      }
-      return count
     },
   }
 }

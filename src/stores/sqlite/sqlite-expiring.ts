@@ -1,16 +1,8 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
 import { HOLD_RETENTION_MS, REFUSAL_RETENTION_MS } from '../ledger.ts'
-import type { InteractionStore } from '../response-cache.ts'
 import { oldestKept, spendingPeriod } from '../spending.ts'
-import {
-  answerOf,
-  answerValues,
-  INTERACTION_COLUMNS,
-  interactionOf,
-  interactionValues,
-  type SqlRow,
-} from '../sql-rows.ts'
-import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
+import { answerOf, answerValues, type SqlRow } from '../sql-rows.ts'
+import { prepareExact, type SqliteDatabase, wholeMilliseconds } from './sqlite-database.ts'
 
 /** Idempotency keys, inside the caller's transaction. */
 export type SqliteClaims = ReturnType<typeof sqliteClaims>
@@ -85,37 +77,6 @@ export function sqliteClaims(database: SqliteDatabase, timeOf: (callerMs: number
 
 function ownValues({ accountId, key, fingerprint, claimedBy }: ClaimName): (string | null)[] {
   return [accountId, key, fingerprint, claimedBy ?? null]
-}
-
-const PURGED_PER_SAVE = 2
-
-/** Owners of conversations, inside the caller's transaction. */
-export type SqliteInteractions = Synchronous<InteractionStore>
-
-/** Prepares the statements of {@link SqliteInteractions}. */
-export function sqliteInteractions(database: SqliteDatabase): SqliteInteractions {
-  const replace = database.prepare(
-    `INSERT OR REPLACE INTO signalbox_interactions (${INTERACTION_COLUMNS}) VALUES (${listOf('?', 8)})`,
-  )
-  const purge = database.prepare(
-    `DELETE FROM signalbox_interactions WHERE (account_id, id) IN
-       (SELECT account_id, id FROM signalbox_interactions WHERE expires_at_ms <= ? LIMIT ${PURGED_PER_SAVE})`,
-  )
-  const select = database.prepare(
-    'SELECT * FROM signalbox_interactions WHERE account_id = ? AND id = ? AND expires_at_ms > ?',
-  )
-
-  return {
-    save(record) {
-      // Each insert deletes some expired rows, so no separate job is needed.
-      purge.run(record.createdAtMs)
-      replace.run(...interactionValues(record, wholeMilliseconds))
-    },
-    find(accountId, id, nowMs) {
-      const row = select.get(accountId, id, nowMs) as SqlRow | undefined
-      return row === undefined ? undefined : interactionOf(row)
-    },
-  }
 }
 
 /** Maximum number of rows of each kind that one step deletes. */

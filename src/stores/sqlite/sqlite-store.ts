@@ -1,11 +1,29 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
+import { endOfTurn } from '../../core/calls-in-flight.ts'
 import { checkEnumerated, checkGivenMembers, memberNames } from '../../core/known-members.ts'
+import type { UsageStore } from '../../usage/usage-store.ts'
+import { type BlobStore, blobsInRows } from '../blob-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
-import { type CommitLog, retryOnBusy } from './group-commit.ts'
+import type { IdempotencyStore } from '../idempotency-store.ts'
+import { assertAmount, type Ledger } from '../ledger.ts'
+import { MoneyRules } from '../money-rules.ts'
+import type { Resolution } from '../resolution.ts'
+import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
+import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored, sqlUsage } from '../sql/sql-records.ts'
+import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
+import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
+import { type SqlRunner, type SqlWork, storeOn } from '../sql/statements.ts'
+import type { TaskStore } from '../task-store.ts'
+import { type CommitLog, GroupCommit, retryOnBusy } from './group-commit.ts'
+import { type SqliteAccounts, type SqliteJournal, sqliteAccounts, sqliteJournal } from './sqlite-accounts.ts'
+import { SqliteBooks, type SqliteMoney } from './sqlite-books.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
+import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
 import { migrate } from './sqlite-migrations.ts'
-import { type SqliteSession, sqliteSession, storesOn } from './sqlite-session.ts'
+import { SQLITE_DIALECT, sqliteWorker } from './sqlite-statements.ts'
+import { sqliteTasks } from './sqlite-tasks.ts'
+import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 
 export {
   type SqliteDatabase,
@@ -65,11 +83,11 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   const clock = options.clock ?? 'database'
   let database: SqliteDatabase | undefined
   let log: OpenLog | undefined
-  let session: SqliteSession | undefined
+  let session: Session | undefined
   let starting: Promise<void> | undefined
   let isClosed = false
 
-  function opened(): SqliteSession {
+  function opened(): Session {
     if (session === undefined || isClosed)
       throw new SqliteStoreError('closed', `${label} is not open: ${isClosed ? 'it was closed' : 'call start() first'}`)
     return session
@@ -82,7 +100,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
       await retryOnBusy(() => configure(connection, label), waiting)
       await retryOnBusy(() => migrate(connection, label), waiting)
       log = await retryOnBusy(() => openLog(connection, label), waiting)
-      session = await retryOnBusy(() => sqliteSession(connection, { ...waiting, log, clock }), waiting)
+      session = await retryOnBusy(() => openSession(connection, { ...waiting, log }, clock), waiting)
       database = connection
     } catch (error) {
       log?.close()
@@ -92,7 +110,8 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   }
 
   return {
-    ...storesOn(opened),
+    // Work that waits when the store is closed is still done.
+    ...storesOn(opened, () => session!),
     start() {
       if (isClosed) return Promise.reject(new SqliteStoreError('closed', `${label} was closed`))
       starting ??= open().catch((error: unknown) => {
@@ -185,4 +204,315 @@ function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {
     },
     close: () => closeSync(descriptor),
   }
+}
+
+/** Open database with a current schema. */
+interface Session {
+  readonly runner: SqlRunner
+  readonly accounts: SqliteAccounts
+  readonly journal: SqliteJournal
+  readonly claims: SqliteClaims
+  readonly money: SqliteMoney
+  readonly usage: SqliteUsage
+  readonly purge: (nowMs: number) => boolean
+  /** Runs an operation in the next group, and resolves when it is durable. */
+  write<Value>(operation: () => Value): Promise<Value>
+  /** Moves money, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
+  writeMoney<Value>(operation: (money: SqliteMoney) => Value, isFlushed?: boolean): Promise<Value>
+  /** Reads committed data. */
+  read<Value>(operation: () => Value): Promise<Value>
+  /** Resolves when no write is waiting. */
+  drained(): Promise<void>
+}
+
+/** Prepares an open and migrated database. `clock` decides when holds expire. */
+function openSession(
+  database: SqliteDatabase,
+  options: ConstructorParameters<typeof GroupCommit>[1],
+  clock: 'database' | 'caller',
+): Session {
+  const work = sqliteWorker(database)
+  const tasks = sqlTasks(SQLITE_DIALECT)
+  const insertRecords = sqliteRecordInsert(database)
+  // The database is a file on this machine, so its clock is the machine's.
+  const timeOf = clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
+  const claims = sqliteClaims(database, timeOf)
+  const insertTask = (task: Parameters<TaskStore['insert']>[0]): void => work(tasks.work.insert(task))
+  const books = new SqliteBooks(database, { claims, insertTask, insertRecords, timeOf })
+  const money = new MoneyRules(books)
+  const purge = sqlitePurge(database)
+  const group = new GroupCommit(database, options, books)
+  const write: Session['write'] = (operation) =>
+    group.write(() => {
+      // It may read data that earlier operations of the group have buffered.
+      books.flush()
+      return operation()
+    })
+  const read: Session['read'] = (operation) => retryOnBusy(operation, options)
+  const writeWork: SqlRunner['write'] = (create, ...parameters) => write(() => work(create(...parameters)))
+  return {
+    accounts: sqliteAccounts(database),
+    journal: sqliteJournal(database),
+    claims,
+    money,
+    usage: sqliteUsage(database, insertRecords),
+    purge: (nowMs) => purge(timeOf(nowMs)),
+    write,
+    writeMoney: (operation, isFlushed) => group.write(() => operation(money), isFlushed),
+    read,
+    drained: () => group.drained(),
+    runner: {
+      read: (create, ...parameters) => read(() => work(create(...parameters))),
+      write: writeWork,
+      transact: writeWork,
+    },
+  }
+}
+
+type Opened = () => Session
+
+/** Implements the contracts on a session. `opened` throws if the store is closed; `waiting` returns the session of queued work. */
+function storesOn(opened: Opened, waiting: Opened): Omit<GatewayStore, 'start' | 'close'> {
+  const runner: SqlRunner = {
+    read: (create, ...parameters) => opened().runner.read(create, ...parameters),
+    write: (create, ...parameters) => opened().runner.write(create, ...parameters),
+    transact: (create, ...parameters) => opened().runner.write(create, ...parameters),
+  }
+  const conversations = sqlConversations(SQLITE_DIALECT)
+  const responses = sqlResponses(SQLITE_DIALECT, conversations)
+  const webhooks = sqlWebhooks(SQLITE_DIALECT)
+  return {
+    ledger: ledgerOn(opened),
+    audit: storeOn(runner, sqlAudit(SQLITE_DIALECT)),
+    settings: storeOn(runner, sqlSettings(SQLITE_DIALECT)),
+    keys: storeOn(runner, sqlKeys(SQLITE_DIALECT)),
+    idempotency: idempotencyOn(opened),
+    interactions: storeOn(runner, sqlInteractions(SQLITE_DIALECT)),
+    responses: storeOn(runner, responses),
+    conversations: storeOn(runner, conversations),
+    tasks: storeOn(runner, sqliteTasks({ session: waiting, webhooks, saveResponse: responses.work.save })),
+    webhooks: storeOn(runner, webhooks),
+    usage: { ...usageOn(opened), ...storeOn(runner, sqlUsage(SQLITE_DIALECT)) },
+    files: storeOn(runner, sqlFiles(SQLITE_DIALECT)),
+    blobs: sqliteBlobs(runner),
+    batches: storeOn(runner, sqlBatches(SQLITE_DIALECT)),
+    stored: async (accountId, kind, nowMs) => runner.read(sqlStored, SQLITE_DIALECT, accountId, kind, nowMs),
+  }
+}
+
+function idempotencyOn(opened: Opened): IdempotencyStore {
+  return {
+    async claim(claim, nowMs) {
+      const { write, claims } = opened()
+      return write(() => claims.claim(claim, nowMs))
+    },
+    async complete(claim, answer, nowMs) {
+      const { write, claims } = opened()
+      return write(() => claims.complete(claim, answer, claims.endOf(claim.expiresAtMs, nowMs)))
+    },
+    async release(claim) {
+      const { write, claims } = opened()
+      return write(() => claims.release(claim))
+    },
+  }
+}
+
+/** Maximum number of purge steps per sweep: with 500 rows each, more than a busy gateway creates between two sweeps. */
+const MAX_PURGE_STEPS = 40
+
+/** Accounts and money. Amounts are checked before anything is queued. */
+function ledgerOn(opened: Opened): Ledger {
+  const read = async <Value>(operation: (session: Session) => Value): Promise<Value> => {
+    const session = opened()
+    return session.read(() => operation(session))
+  }
+  const write = async <Value>(operation: (session: Session) => Value): Promise<Value> => {
+    const session = opened()
+    return session.write(() => operation(session))
+  }
+  return {
+    async createAccount(account, nowMs) {
+      if (account.spendingCap !== undefined) assertAmount(account.spendingCap.amount)
+      if (account.creditLimit !== undefined) assertAmount(account.creditLimit)
+      return write(({ accounts }) => accounts.createAccount(account, nowMs))
+    },
+    async updateAccount(accountId, change) {
+      if (change.spendingCap != null) assertAmount(change.spendingCap.amount)
+      if (change.creditLimit != null) assertAmount(change.creditLimit)
+      return write(({ accounts }) => accounts.updateAccount(accountId, change))
+    },
+    account: (accountId) => read(({ accounts }) => accounts.account(accountId)),
+    listAccounts: (query) => read(({ accounts }) => accounts.listAccounts(query)),
+    entries: (accountId, limit) => read(({ accounts }) => accounts.entries(accountId, limit)),
+    credit: (credit, nowMs) => write(({ money }) => money.credit(credit, nowMs)),
+    adjust: (adjustment, nowMs) => write(({ money }) => money.adjust(adjustment, nowMs)),
+    refund: (refund, nowMs) => write(({ money }) => money.refund(refund, nowMs)),
+    lines: (query) => read(({ journal }) => journal.lines(query)),
+    sums: (range) => read(({ journal }) => journal.sums(range)),
+    openHolds: (query) => read(({ journal }) => journal.openHolds(query)),
+    spending: (accountId, keyIds) => read(({ journal }) => journal.spending(accountId, keyIds)),
+    expireCredits: (nowMs, limit) => write(({ money }) => money.expireCredits(nowMs, limit)),
+    reserve: (reservation, nowMs) =>
+      asAsync(() => {
+        assertAmount(reservation.amount)
+        // A hold alone need not survive a power failure, because its process does not either. A task outlives it, and so does a claim.
+        const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
+        return opened().writeMoney((money) => money.reserve(reservation, nowMs), isFlushed)
+      }),
+    enlarge: (holdId, amount, nowMs) =>
+      asAsync(() => {
+        assertAmount(amount)
+        // The hold of a task outlives the process.
+        return opened().writeMoney((money) => money.enlarge(holdId, amount, nowMs), true)
+      }),
+    settle: (settlement, nowMs) =>
+      asAsync(() => {
+        assertAmount(settlement.amount)
+        const settled = opened().writeMoney((money) => money.settle(settlement, nowMs))
+        if (settlement.record === undefined) return settled
+        return settled.catch((fault) =>
+          withoutRecord(fault, () =>
+            opened().writeMoney((money) => money.settle({ ...settlement, record: undefined }, nowMs)),
+          ),
+        )
+      }),
+    void: async (holdId, nowMs) => opened().writeMoney((money) => money.void(holdId, nowMs)),
+    async expire(nowMs, limit) {
+      const count = await opened().writeMoney((money) => money.expire(nowMs, limit))
+      // Separate steps, so that other writers and the event loop run in between.
+      for (let step = 0; step < MAX_PURGE_STEPS; step++) {
+        if (await write(({ purge }) => purge(nowMs))) break
+      }
+      return count
+    },
+  }
+}
+
+/**
+ * Repeats a settlement without its record, because a record must not prevent a charge. Rethrows faults of the database that would
+ * stop the second one too.
+ */
+async function withoutRecord(fault: unknown, again: () => Promise<Resolution>): Promise<Resolution> {
+  if (fault instanceof SqliteStoreError && fault.fault !== 'failed') throw fault
+  return { ...(await again()), recordFault: fault }
+}
+
+/** Maximum number of records that one transaction adds to the sums: some milliseconds of the lock and of the event loop. */
+const MAX_ADDED_PER_STEP = 500
+
+/** Queries run in steps, so that other work runs in between; so do roll-ups. */
+function usageOn(opened: Opened): Omit<UsageStore, 'records' | 'verify' | 'forget'> {
+  const write = async <Value>(operation: (usage: SqliteUsage) => Value): Promise<Value> => {
+    const session = opened()
+    return session.write(() => operation(session.usage))
+  }
+  return {
+    write: (records) => write((usage) => usage.write(records)),
+    rollUp: (limit, nowMs) => write((usage) => usage.rollUp(Math.min(limit, MAX_ADDED_PER_STEP), nowMs)),
+    async series(query) {
+      const { read, usage } = opened()
+      const series = await read(() => usage.series(query))
+      let hasMore: boolean
+      do {
+        hasMore = await read(() => series.step())
+        await endOfTurn()
+      } while (hasMore)
+      return series.rows()
+    },
+    rebuild: (range) => write((usage) => usage.rebuild(range)),
+  }
+}
+
+/** Like an `async` function, without the extra promise and microtasks around the returned one. */
+function asAsync<Value>(run: () => Promise<Value>): Promise<Value> {
+  try {
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+/** Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for only some milliseconds. */
+const DELETE_BATCH_SIZE = 8
+
+/** Creates a store of content on SQLite: one transaction for few rows, so that other writers run in between. */
+function sqliteBlobs({ read, write }: SqlRunner): BlobStore {
+  async function remove(number: number): Promise<void> {
+    while (!(await write(removeRows, number)));
+  }
+
+  return blobsInRows<number>({
+    begin: ({ id, expiresAtMs }) =>
+      write(function* () {
+        // Random, because the engine would reuse a number, and readers or removers of deleted content would find other content.
+        const [row] = yield [
+          'INSERT INTO signalbox_blobs (number, id, expires_at_ms) VALUES (abs(random() >> 12), $1, $2) RETURNING number',
+          [id, Math.floor(expiresAtMs)],
+        ]
+        return Number(row!['number'])
+      }),
+    addRow: (number, place, bytes) =>
+      write(function* () {
+        yield ['INSERT INTO signalbox_blob_rows (blob, place, bytes) VALUES ($1, $2, $3)', [number, place, bytes]]
+      }),
+    finish: (number, id, byteLength) =>
+      write(function* () {
+        yield* discard(id)
+        const rows = yield [
+          'UPDATE signalbox_blobs SET is_whole = 1, byte_length = $2 WHERE number = $1 AND expires_at_ms > 0 RETURNING id',
+          [number, byteLength],
+        ]
+        if (rows.length === 0) throw new Error('the blob expired while it was written')
+      }),
+    remove,
+    find: (id) =>
+      read(function* () {
+        const [row] = yield ['SELECT number, byte_length FROM signalbox_blobs WHERE id = $1 AND is_whole = 1', [id]]
+        return row && { handle: Number(row['number']), byteLength: Number(row['byte_length']) }
+      }),
+    row: (number, place) =>
+      read(function* () {
+        const [row] = yield ['SELECT bytes FROM signalbox_blob_rows WHERE blob = $1 AND place = $2', [number, place]]
+        return row?.['bytes'] as Uint8Array | undefined
+      }),
+    async delete(id) {
+      const [number] = await write(discard, id)
+      if (number !== undefined) await remove(number)
+      return number !== undefined
+    },
+    async purge(nowMs, limit) {
+      const numbers = await write(discardExpired, nowMs, limit)
+      for (const number of numbers) await remove(number)
+      return numbers.length
+    },
+  })
+}
+
+const DISCARD = 'UPDATE signalbox_blobs SET is_whole = 0, expires_at_ms = 0 WHERE'
+
+/** Makes a blob unreachable and returns the number by which its rows are removed. */
+function* discard(id: string): SqlWork<number[]> {
+  const rows = yield [`${DISCARD} id = $1 AND is_whole = 1 RETURNING number`, [id]]
+  return rows.map(({ number }) => Number(number))
+}
+
+/** Makes expired blobs unreachable, and returns their numbers and those that were not removed completely yet. */
+function* discardExpired(nowMs: number, limit: number): SqlWork<number[]> {
+  const rows = yield [
+    `${DISCARD} number IN (SELECT number FROM signalbox_blobs WHERE expires_at_ms <= $1 LIMIT $2) RETURNING number`,
+    [nowMs, limit],
+  ]
+  return rows.map(({ number }) => Number(number))
+}
+
+/** Removes some rows of an unreachable blob. Returns true if they were the last, and the blob is gone. */
+function* removeRows(number: number): SqlWork<boolean> {
+  const rows = yield [
+    `DELETE FROM signalbox_blob_rows WHERE rowid IN
+       (SELECT rowid FROM signalbox_blob_rows WHERE blob = $1 LIMIT ${DELETE_BATCH_SIZE}) RETURNING place`,
+    [number],
+  ]
+  if (rows.length === DELETE_BATCH_SIZE) return false
+  yield ['DELETE FROM signalbox_blobs WHERE number = $1', [number]]
+  return true
 }

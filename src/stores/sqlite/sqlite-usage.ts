@@ -1,17 +1,11 @@
-import {
-  assertRowLimit,
-  DAY_MS,
-  type UsageMismatch,
-  type UsageRow,
-  type UsageSeriesQuery,
-  type UsageStore,
-} from '../../usage/usage-store.ts'
+import { assertRowLimit, type UsageRow, type UsageSeriesQuery, type UsageStore } from '../../usage/usage-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import {
+  addToSums,
   RECORD_COLUMNS,
+  ROLL_UP_TABLES,
   ROLL_UPS,
   type RollUp,
-  recordOf,
   recordValues,
   type SeriesParts,
   seriesParts,
@@ -96,8 +90,8 @@ export interface SqliteSeries {
   rows(): readonly UsageRow[]
 }
 
-/** Records and sums, inside the caller's transaction; queries run in steps. */
-export interface SqliteUsage extends Omit<Synchronous<UsageStore>, 'series'> {
+/** Sums of records, inside the caller's transaction; queries run in steps. */
+export interface SqliteUsage extends Synchronous<Omit<UsageStore, 'series' | 'records' | 'verify' | 'forget'>> {
   series(query: UsageSeriesQuery): SqliteSeries
 }
 
@@ -111,26 +105,14 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
   )
   const selectLast = prepareExact(database, 'SELECT max(number) AS number FROM signalbox_usage')
   const selectTime = database.prepare('SELECT ended_at_ms FROM signalbox_usage WHERE number = ?')
-  const addAll = TABLES.map((table) => database.prepare(addTo(table, 'number > ? AND number <= ?')))
-  const remake = TABLES.map((table) => ({
+  const addAll = ROLL_UP_TABLES.map((table) => database.prepare(addTo(table, 'number > ? AND number <= ?')))
+  const remake = ROLL_UP_TABLES.map((table) => ({
     clear: database.prepare(
       `DELETE FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} >= ? AND ${ROLL_UPS[table].keys[0]} < ?`,
     ),
     add: database.prepare(addTo(table, 'ended_at_ms >= ? AND ended_at_ms < ? AND number <= ?')),
     length: ROLL_UPS[table].length,
   }))
-  const forgetRecords = database.prepare(
-    `DELETE FROM signalbox_usage WHERE number IN (
-       SELECT number FROM signalbox_usage WHERE ended_at_ms < ? AND number <= ? ORDER BY ended_at_ms LIMIT ?)`,
-  )
-  const forgetSums = TABLES.map((table) => {
-    const keys = ROLL_UPS[table].keys.join(', ')
-    return database.prepare(
-      `DELETE FROM signalbox_usage_${table} WHERE (${keys}) IN (
-         SELECT ${keys} FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} < ? LIMIT ?)`,
-    )
-  })
-  const selectMismatches = prepareExact(database, MISMATCHES)
 
   function mark(): { readonly mark: bigint; readonly as_of_ms: bigint } {
     return selectMark.get() as { readonly mark: bigint; readonly as_of_ms: bigint }
@@ -158,86 +140,17 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
 
     series: (query) => new SeriesSteps(database, query),
 
-    records({ accountId, fromMs, untilMs, after, limit }) {
-      const place = after === undefined ? '' : 'AND (ended_at_ms, number) < (?, ?)'
-      const rows = prepareExact(
-        database,
-        `SELECT * FROM signalbox_usage WHERE ${accountId === undefined ? '' : 'account_id = ? AND'}
-           ended_at_ms >= ? AND ended_at_ms < ? ${place} ORDER BY ended_at_ms DESC, number DESC LIMIT ?`,
-      ).all(
-        ...(accountId === undefined ? [] : [accountId]),
-        Math.ceil(fromMs),
-        // The place also limits the time, because SQLite cannot search for a pair of a column and the row's number.
-        Math.ceil(after === undefined ? untilMs : Math.min(untilMs, after.endedAtMs + 1)),
-        ...(after === undefined ? [] : [after.endedAtMs, after.number]),
-        limit + 1,
-      ) as SqlRow[]
-      const last = rows.length > limit ? rows[limit - 1] : undefined
-      return {
-        records: rows.slice(0, limit).map(recordOf),
-        end: last && { endedAtMs: Number(last['ended_at_ms']), number: last['number'] as bigint },
-      }
-    },
-
-    verify({ fromMs, untilMs }) {
-      const days = [Math.floor(fromMs / DAY_MS), Math.ceil(untilMs / DAY_MS)]
-      const rows = selectMismatches.all(fromMs, untilMs, ...days, fromMs, untilMs) as SqlRow[]
-      return rows.map(mismatchOf)
-    },
-
     rebuild({ fromMs, untilMs }) {
       for (const { clear, add, length } of remake) {
         clear.run(Math.floor(fromMs / length), Math.ceil(untilMs / length))
         add.run(fromMs, untilMs, mark().mark)
       }
     },
-
-    forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
-      let count = 0
-      if (recordsUntilMs !== undefined) count += Number(forgetRecords.run(recordsUntilMs, mark().mark, limit).changes)
-      for (const [index, untilMs] of [hoursUntilMs, hoursUntilMs, daysUntilMs].entries()) {
-        const { length } = remake[index]!
-        if (untilMs === undefined) continue
-        const { changes } = forgetSums[index]!.run(Math.floor(untilMs / length), limit)
-        // Sums of whole days are deleted with their hours, which are more rows.
-        if (TABLES[index] !== 'model_days') count += Number(changes)
-      }
-      return count
-    },
   }
 }
 
-/** All tables of sums, in the order in which `forget` processes them. */
-const TABLES = ['hours', 'model_days', 'days'] as const
-
-/** Adds records to the sums. `condition` chooses the records. */
 function addTo(table: RollUp, condition: string): string {
-  const { keys, expressions, sums, sumExpressions } = ROLL_UPS[table]
-  const added = sums.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')
-  const places = keys.map((_, index) => index + 1).join(', ')
-  return `INSERT INTO signalbox_usage_${table} (${[...keys, ...sums].join(', ')})
-    SELECT ${expressions.join(', ')}, ${sumExpressions} FROM signalbox_usage WHERE ${condition} GROUP BY ${places}
-    ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added}`
-}
-
-const MISMATCHES = `
-SELECT account_id, sum(records) AS records, sum(days) AS days, sum(journal) AS journal FROM (
-  SELECT account_id, charged AS records, 0 AS days, 0 AS journal FROM signalbox_usage
-    WHERE ended_at_ms >= ? AND ended_at_ms < ?
-  UNION ALL
-  SELECT account_id, 0, charged, 0 FROM signalbox_usage_days WHERE day >= ? AND day < ?
-  UNION ALL
-  SELECT account_id, 0, 0, -amount FROM signalbox_entries
-    WHERE created_at_ms >= ? AND created_at_ms < ? AND kind = 'charge' AND hold_id IS NOT NULL
-) GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
-
-function mismatchOf(row: SqlRow): UsageMismatch {
-  return {
-    accountId: row['account_id'] as string,
-    records: row['records'] as bigint,
-    days: row['days'] as bigint,
-    journal: row['journal'] as bigint,
-  }
+  return addToSums(table, 'signalbox_usage', `signalbox_usage_${table}`, condition)
 }
 
 /** Adds up groups of rows in limited steps, so that no query blocks the event loop for long. */

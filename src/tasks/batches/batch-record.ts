@@ -2,15 +2,15 @@ import type { Usage } from '../../core/usage.ts'
 import type { InlineBatchCounts, InlineBatchState } from '../../endpoints/batches.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { Admitted } from '../../pipeline/call-record.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import type { PricedRequest } from '../../pipeline/pricing.ts'
 import {
   FREE_MONEY_DIVISOR,
   MIN_CHOSEN_TOKENS,
   outputFit,
   SHARE_DIVISOR,
   type UnboundedRequest,
-} from '../../pipeline/output-bound.ts'
-import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
-import type { PricedRequest } from '../../pipeline/pricing.ts'
+} from '../../pipeline/reserve.ts'
 import type { BatchOutcome, BatchStore, BatchTally } from '../../stores/file-store.ts'
 import { OPEN_TASK_STATES, type TaskFacts, type TaskRecord } from '../../stores/task-store.ts'
 import type { TaskKind } from '../webhook-payload.ts'

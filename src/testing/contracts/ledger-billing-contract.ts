@@ -390,7 +390,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 // Counter of June 2025.
 const KEY_COUNTER = 'key:key_1:2025-06'
 const REFUSED = { status: 'spending_limit', counter: KEY_COUNTER }
-const A_DAY = 'account:account_1:2025-06-15'
+const DAY_COUNTER = 'account:account_1:2025-06-15'
 
 /** Tests what a ledger guarantees about the caps of accounts and keys. */
 export function describeLedgerSpending(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
@@ -436,7 +436,7 @@ export function describeLedgerSpending(runner: ContractRunner, subject: Contract
       const keys = ['key_1', 'key_2', 'session:7', 'key_1', 'key_2']
       const outcomes = await Promise.all(keys.map((keyId, index) => reserve(store, `hold_${index}`, 100n, { keyId })))
       expect(outcomes.filter((outcome) => outcome.status === 'held').length).toEqual(3)
-      expect(outcomes.at(-1)).toEqual({ status: 'spending_limit', counter: A_DAY })
+      expect(outcomes.at(-1)).toEqual({ status: 'spending_limit', counter: DAY_COUNTER })
     })
 
     check('knows what was spent before there was a cap, by account and by key', async (store) => {
@@ -451,7 +451,7 @@ export function describeLedgerSpending(runner: ContractRunner, subject: Contract
       await store.ledger.updateAccount(ACCOUNT_ID, { spendingCap: { amount: 1_001n, period: 'day' } })
       expect(await reserve(store, 'hold_5', 1n, { keyId: 'key_2' })).toEqual({
         status: 'spending_limit',
-        counter: A_DAY,
+        counter: DAY_COUNTER,
       })
       await store.ledger.updateAccount(ACCOUNT_ID, { spendingCap: { amount: 1_002n, period: 'day' } })
       expect(await reserve(store, 'hold_6', 1n, { keyId: 'key_2' })).toEqual(HELD)

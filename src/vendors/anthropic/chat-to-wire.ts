@@ -100,6 +100,7 @@ export function chatDecoder(
 }
 
 class ChatDecoder extends EventDecoder<true> implements ChatStreamDecoder {
+  protected override readonly argumentsMember: ArgumentsMember = 'input'
   readonly #answer: AnswerReader
   readonly #apiKeys: readonly string[]
 
@@ -115,10 +116,6 @@ class ChatDecoder extends EventDecoder<true> implements ChatStreamDecoder {
 
   get usage(): Usage | undefined {
     return this.#answer.usage
-  }
-
-  protected override get argumentsMember(): ArgumentsMember {
-    return 'input'
   }
 
   protected override readKnown(known: KnownEvents<true>): boolean {

@@ -40,6 +40,7 @@ const DONE = Buffer.from(SSE_DONE)
  * incomplete answer.
  */
 export class OpenAIChatPassThrough extends PassThroughStream<KnownChunk> {
+  protected override readonly argumentsMember: ArgumentsMember = 'arguments'
   usage: Usage | undefined
   serviceTier: string | undefined
   readonly #dialect: OpenAIChatDialect
@@ -87,10 +88,6 @@ export class OpenAIChatPassThrough extends PassThroughStream<KnownChunk> {
     // Every choice has a finish reason and the body ended cleanly, so the answer is complete without the end mark.
     this.finish()
     return this.#ending()
-  }
-
-  protected override get argumentsMember(): ArgumentsMember {
-    return 'arguments'
   }
 
   protected override get readsKnown(): boolean {

@@ -289,6 +289,7 @@ interface ChoiceState {
 
 /** Reads a streamed chat of the dialect and passes its content to a writer. */
 class OpenAIChatDecoder extends EventDecoder implements ChatStreamDecoder {
+  protected override readonly argumentsMember: ArgumentsMember = 'arguments'
   usage: Usage | undefined
   serviceTier: string | undefined
   readonly #dialect: OpenAIChatDialect
@@ -326,10 +327,6 @@ class OpenAIChatDecoder extends EventDecoder implements ChatStreamDecoder {
   readWhole(chunk: Record<string, unknown>): void {
     this.#readChunk(chunk)
     this.readEndMark()
-  }
-
-  protected override get argumentsMember(): ArgumentsMember {
-    return 'arguments'
   }
 
   protected override readValue(chunk: Record<string, unknown>, { name }: EventLines): void {

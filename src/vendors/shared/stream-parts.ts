@@ -16,7 +16,7 @@ const event = new EventLines()
 /**
  * Reads a vendor's stream of server-sent events, one event at a time, at any chunk borders. Nothing is read after the end or a
  * failure. Events that differ from an earlier one only in a text may be read without parsing.
- * @typeParam Kind What a dialect knows about such events.
+ * @typeParam Kind Facts of a dialect about such events.
  */
 abstract class EventReader<Kind> {
   failure: VendorFailure | undefined
@@ -44,9 +44,7 @@ abstract class EventReader<Kind> {
   }
 
   /** Member in which the dialect sends the arguments of a tool call as an object, if any. */
-  protected get argumentsMember(): ArgumentsMember | undefined {
-    return undefined
-  }
+  protected readonly argumentsMember: ArgumentsMember | undefined = undefined
 
   /** Reads the data of one event. The bytes of the event are valid only during the call. */
   protected readValue(_value: Record<string, unknown>, _event: EventLines): void {}
@@ -56,12 +54,9 @@ abstract class EventReader<Kind> {
    * @param isRest Whether this is the remainder at the end of the body, which may be torn.
    */
   protected readEvent(event: EventLines, isRest: boolean): void {
-    if (event.isEndMark) {
-      this.readEndMark()
-      return
-    }
     const value = parseAnswerJson(event.text, this.argumentsMember)
     if (isJsonObject(value)) this.readValue(value, event)
+    else if (event.isEndMark) this.readEndMark()
     else this.failUnreadable(event, isRest)
   }
 
@@ -144,7 +139,7 @@ abstract class EventReader<Kind> {
         continue
       }
       event.read(bytes, position)
-      if (event.hasData) this.readEvent(event, isRest)
+      if (event.dataStart !== -1) this.readEvent(event, isRest)
       else this.readComment(isRest)
       position = event.end
     }

@@ -122,7 +122,7 @@ export function sendToFourProcesses(): (store: string) => Promise<void> {
     const shown = await fetch(`${servers[0]!.url}/v1/account`, { headers: { authorization: `Bearer ${key}` } })
     const account = (await shown.json()) as { id: string; balance: string; held: string }
     const exitCodes = await Promise.all(servers.map((server) => server.end('SIGTERM')))
-    const words = ['accounts', 'ledger', account.id, '--limit', String(REQUESTS), '--json']
+    const words = ['accounts', 'ledger', account.id, '--limit', '1000', '--json']
     const { data } = JSON.parse((await command.run(words, environment)).stdout) as { data: { amount: string }[] }
 
     expect(dispatched).toBe(PAID_FOR)

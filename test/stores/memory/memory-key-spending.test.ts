@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { KeySpending, Spending } from '../../../src/stores/memory/memory-key-spending.ts'
-import { NOTHING_SPENT, spendingAt, spendingChanged } from '../../../src/stores/spending.ts'
+import { KeySpending } from '../../../src/stores/memory/memory-ledger.ts'
+import { monthOf, Spending } from '../../../src/stores/spending.ts'
 
 const SEPTEMBER = 20260915
 const OCTOBER = 20261001
@@ -32,25 +32,38 @@ test('keys of this month and the last are kept, however often others are used', 
   expect(spending.of('key_current', NOVEMBER)).toBe(current)
 })
 
-test('what is counted in place is what other stores count', () => {
+test('counts a day and its month like a list of all changes', () => {
   const period = fc.constantFrom(SEPTEMBER, OCTOBER, OCTOBER + 1, OCTOBER + 30, NOVEMBER, NOVEMBER + 1)
   const step = fc.record({
-    kind: fc.constantFrom('reach' as const, 'charge' as const, 'hold' as const, 'release' as const),
+    kind: fc.constantFrom('reach' as const, 'charge' as const, 'hold' as const),
     period,
-    amount: fc.bigInt({ min: 0n, max: 1_000n }),
+    amount: fc.bigInt({ min: -1_000n, max: 1_000n }),
   })
   fc.assert(
     fc.property(fc.array(step), (steps) => {
       const spending = new Spending()
-      let counts = NOTHING_SPENT
-      for (const { kind, period: day, amount } of steps) {
-        if (kind === 'reach') counts = spendingAt(counts, day)
-        if (kind === 'charge') counts = spendingChanged(counts, day, { charged: amount, held: 0n })
-        if (kind === 'hold') counts = spendingChanged(counts, day, { charged: 0n, held: amount })
-        if (kind === 'release') counts = spendingChanged(counts, day, { charged: 0n, held: -amount })
-        if (kind === 'reach') spending.reach(day)
-        else spending[kind](day, amount)
-        expect(spending.counts()).toEqual(counts)
+      let today = 0
+      const counted: { kind: string; period: number; amount: bigint; today: number }[] = []
+      for (const change of steps) {
+        if (change.kind === 'reach') {
+          spending.reach(change.period)
+          today = Math.max(today, change.period)
+        } else {
+          spending[change.kind](change.period, change.amount)
+          // A change of another month is lost, and one of a later day counts in the month only.
+          if (monthOf(change.period) === monthOf(today)) counted.push({ ...change, today })
+        }
+        const sumOf = (kind: string, isCounted: (one: (typeof counted)[number]) => boolean) =>
+          counted.filter((one) => one.kind === kind && isCounted(one)).reduce((sum, { amount }) => sum + amount, 0n)
+        const isOfDay = (one: (typeof counted)[number]) => one.period === today && one.today === today
+        const isOfMonth = (one: (typeof counted)[number]) => monthOf(one.period) === monthOf(today)
+        expect(spending.counts()).toEqual({
+          period: today,
+          chargedDay: sumOf('charge', isOfDay),
+          chargedMonth: sumOf('charge', isOfMonth),
+          heldDay: sumOf('hold', isOfDay),
+          heldMonth: sumOf('hold', isOfMonth),
+        })
       }
     }),
   )

@@ -24,9 +24,8 @@ describe('a table of tasks', () => {
   it('follows a task through its states and from one vendor account to another', () => {
     const table = new MemoryTaskTable()
     table.insert(exampleTask({ state: 'submitting', credentialId: '', upstreamId: undefined, accountId: ACCOUNT }))
-    const entry = table.get('task_1')!
     const replace = (changes: Parameters<typeof exampleTask>[0]) =>
-      table.replace(entry, exampleTask({ accountId: ACCOUNT, ...changes }))
+      table.replace(exampleTask({ accountId: ACCOUNT, ...changes }))
 
     replace({ state: 'queued', credentialId: 'v:1', upstreamId: 'u1' })
     expect([idsOf(table.open()), idsOf(table.polled('v:1'))]).toEqual([['task_1'], ['task_1']])
@@ -36,7 +35,7 @@ describe('a table of tasks', () => {
     expect([table.find(ACCOUNT, 'u1'), table.find(ACCOUNT, 'u2')?.state]).toEqual([undefined, 'in_progress'])
     replace({ state: 'completed', credentialId: 'v:2', upstreamId: 'u2' })
     expect([idsOf(table.open()), idsOf(table.polled('v:2')), idsOf(table.finished())]).toEqual([[], [], ['task_1']])
-    table.remove(entry)
+    table.remove('task_1')
     expect([table.find(ACCOUNT, 'task_1'), table.find(ACCOUNT, 'u2'), idsOf(table.finished())]).toEqual([
       undefined,
       undefined,
@@ -48,7 +47,7 @@ describe('a table of tasks', () => {
     const table = new MemoryTaskTable()
     table.insert(exampleTask({ id: 'task_1', accountId: 'account_1', upstreamId: 'same' }))
     table.insert(exampleTask({ id: 'task_2', accountId: 'account_2', upstreamId: 'same' }))
-    table.remove(table.get('task_1')!)
+    table.remove('task_1')
 
     expect(table.find('account_1', 'same')).toBeUndefined()
     expect(table.find('account_2', 'same')?.id).toBe('task_2')
@@ -69,7 +68,7 @@ describe('a table of tasks', () => {
     const page = table.list(ACCOUNT, { limit: count })
 
     expect(page.tasks.map(({ id }) => id)).toEqual(newestFirst.map(({ id }) => id))
-    for (const task of tasks) table.remove(table.get(task.id)!)
+    for (const task of tasks) table.remove(task.id)
     expect(table.list(ACCOUNT, { limit: count }).tasks).toEqual([])
   })
 })

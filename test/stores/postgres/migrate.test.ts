@@ -1,14 +1,83 @@
+import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
-import { SETTINGS_TABLE } from '../../../src/stores/postgres/migrations/tables.ts'
+import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { FUNCTIONS, MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
-import { exampleReservation, exampleTask, NOW_MS } from '../../../src/testing/contracts/contract-runner.ts'
-import { realServer } from '../../support/real-servers.ts'
+import { exampleReservation } from '../../../src/testing/contracts/contract-runner.ts'
+import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
+import { missingProgram, realServer } from '../../support/real-servers.ts'
+import { type StartedPostgres, startPostgres } from '../../support/start-postgres.ts'
 import { expectClaimsByOneClock } from '../support/claims-by-one-clock.ts'
-import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
+import { expectLikeToday, fillStore, isFixtureWritten } from '../support/released-store.ts'
+import { dropSchema, emptySchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
+import { releasedSchema, writeReleasedSchema } from './support/released-schema.ts'
 
 const server = await realServer('postgres')
+
+/**
+ * SHA-256 of the statements of each version, and of the functions with the newest one. The hash of a released version never
+ * changes: add a version, without statements if only functions change, its hash, and its fixture.
+ */
+const HASHES: readonly string[] = ['9a118deb94973e6d4a101a8f0b68a3dafb7c7e364592cc8dac8194df864a1955']
+const FUNCTION_HASHES: readonly string[] = ['6895a5cffff8884f3bde52eb42c053e8263a7a4b47504d12333302aab72cffd4']
+
+function hashOf(statements: readonly string[]): string {
+  return createHash('sha256').update(statements.join(';\n')).digest('hex')
+}
+
+describe('released versions of the PostgreSQL schema', () => {
+  test('keep the text of their statements', () => {
+    expect(MIGRATIONS.map(hashOf)).toEqual(HASHES)
+    expect(hashOf(FUNCTIONS)).toBe(FUNCTION_HASHES[MIGRATIONS.length - 1])
+  })
+})
+
+describe.skipIf(missingProgram('postgres') !== undefined)('a PostgreSQL schema of a released version', () => {
+  let server: StartedPostgres
+  let schemas: Schemas
+
+  beforeAll(async () => {
+    // A server of its own: the sums of usage wait for each open transaction of a server.
+    server = await startPostgres({ fsync: 'off' })
+    schemas = schemasOn(server.url)
+  })
+  afterAll(async () => {
+    await schemas.end()
+    await server.stop()
+  })
+
+  // WRITE_STORE_FIXTURE=1 npx vitest run test/stores/postgres/migrate.test.ts
+  if (isFixtureWritten)
+    test('writes the fixture of the newest version', async () => {
+      const store = await schemas.create()
+      await fillStore(store)
+      await writeReleasedSchema(schemas.pool, schemas.schemaOf(store))
+      await schemas.dispose(store)
+    })
+
+  describe.each(HASHES.map((_, index) => index + 1))('version %i', (version) => {
+    test('goes on with its data', async () => {
+      const schema = await releasedSchema(schemas.pool, version)
+      const store = postgresStore({ pool: schemas.pool, schema, clock: 'caller' })
+      await store.start()
+      await expectLikeToday(store)
+      await dropSchema(schemas.pool, schema)
+    })
+
+    const subject = {
+      async create() {
+        const schema = await releasedSchema(schemas.pool, version)
+        await emptySchema(schemas.pool, schema)
+        return schemas.create(schema)
+      },
+      dispose: (store: unknown) => schemas.dispose(store as GatewayStore),
+    }
+    describeLedger({ describe, it: test, expect }, subject)
+    describeUsageStore({ describe, it: test, expect }, subject)
+  })
+})
 
 describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => {
   let schemas: Schemas
@@ -28,74 +97,15 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await schemas.dispose(store)
   })
 
-  test('a process of the version before, which passes over no accounts, still takes what is due', async () => {
-    const store = await schemas.create()
-    const task = exampleTask({ nextPollAtMs: NOW_MS })
-    await store.tasks.insert(task)
-    const taken = await schemas.pool.query(
-      `SELECT t.id FROM ${schemas.schemaOf(store)}.take_due_tasks($1, $2, $3, $4, $5, $6, $7) AS t`,
-      [task.credentialId, String(NOW_MS), String(NOW_MS + 1), 3, 4, '1000', null],
-    )
-
-    expect(taken.rows).toEqual([{ id: task.id }])
-    await schemas.dispose(store)
-  })
-
-  test('an installed schema of the version before gets the function that chooses between two amounts', async () => {
-    const store = await schemas.create()
-    const schema = schemas.schemaOf(store)
-    const { accountId } = exampleReservation({})
-    await store.ledger.createAccount({ id: accountId }, 1)
-    await store.ledger.credit({ creditId: 'c', accountId, amount: 1_000n, description: 'start' }, 1)
-    // The function of the version before has the same parameters and result, and reads one amount.
-    const { rows } = await schemas.pool.query<{ source: string }>(
-      `SELECT pg_get_functiondef(p.oid) AS source FROM pg_proc p WHERE p.pronamespace = $1::regnamespace AND p.proname = 'reserve'`,
-      [schema],
-    )
-    await schemas.pool.query(
-      rows[0]!.source
-        .replace('larger bigint, larger_free bigint,', '')
-        .replaceAll('v_request.larger_free', 'NULL::bigint')
-        .replaceAll('v_request.larger', 'NULL::bigint'),
-    )
-    await schemas.pool.query(`DROP TABLE ${schema}.audit, ${schema}.settings`)
-    await schemas.pool.query(`ALTER TABLE ${schema}.files DROP COLUMN mime_type`)
-    await schemas.pool.query(`DELETE FROM ${schema}.migrations WHERE version >= 17`)
-    const asked = { amount: 10n, requiredFree: 20n, larger: { amount: 100n, requiredFree: 500n } }
-    const before = await store.ledger.reserve(exampleReservation(asked), NOW_MS)
-
-    await store.start()
-    const after = await store.ledger.reserve(exampleReservation({ ...asked, holdId: 'hold_2' }), NOW_MS)
-
-    expect([before, after]).toEqual([{ status: 'held' }, { status: 'held', isLarger: true }])
-    expect(await store.ledger.account(accountId)).toMatchObject({ balance: 890n, held: 110n })
-    await schemas.dispose(store)
-  })
-
-  test('a schema without settings gets their table and keeps its money', async () => {
-    const schema = freshSchemaName()
-    const client = await schemas.pool.connect()
-    await client.query('BEGIN')
-    await migrate(client, schema, MIGRATIONS.slice(0, MIGRATIONS.indexOf(SETTINGS_TABLE)))
-    await client.query(`COMMIT; INSERT INTO ${schema}.accounts (id, balance, held, tier, created_at_ms)
-      VALUES ('account_1', 900, 0, 'paid', 1)`)
-    client.release()
-    const store = postgresStore({ pool: schemas.pool, schema })
-
-    await store.start()
-    await store.settings?.write({ days: Number.POSITIVE_INFINITY })
-
-    expect(await store.settings?.read()).toEqual({ days: Number.POSITIVE_INFINITY })
-    expect(await store.ledger.account('account_1')).toMatchObject({ balance: 900n })
-    await dropSchema(schemas.pool, schema)
-  })
-
   test('a step may take longer than the server lets statements of this user', async () => {
     const schema = freshSchemaName()
     const client = await schemas.pool.connect()
     await client.query("SET statement_timeout = '20ms'")
     await client.query('BEGIN')
-    const first = await migrate(client, schema, [['SELECT pg_sleep(0.1)']]).then(() => 'migrated', String)
+    const first = await migrate(client, schema, [['SELECT pg_sleep(0.1)', ...MIGRATIONS[0]!]]).then(
+      () => 'migrated',
+      String,
+    )
     await client.query('ROLLBACK')
     const { rows } = await client.query('SHOW statement_timeout')
     await client.query('RESET statement_timeout')
@@ -118,60 +128,22 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await schemas.dispose(store)
   })
 
-  test.each([1, 2, 3, 4])('a schema of version %i is brought up to date and keeps its money', async (version) => {
-    const schema = freshSchemaName()
+  test("keeps the rows and the host's functions when a later step is applied", async () => {
+    const store = await schemas.create()
+    const schema = schemas.schemaOf(store)
+    await store.ledger.createAccount({ id: 'account_1' }, 1)
     const client = await schemas.pool.connect()
-    await client.query('BEGIN')
-    await migrate(client, schema, MIGRATIONS.slice(0, version))
-    await client.query(`COMMIT; SET search_path = ${schema};
-      INSERT INTO accounts (id, balance, held, tier, created_at_ms) VALUES ('account_1', 0, 500, 'paid', 1);
-      INSERT INTO holds (id, account_id, key_id, amount, status, counter_ids, expires_at_ms) VALUES
-        ('hold_1', 'account_1', 'key_1', 400, 'settled', '{}', 1000),
-        ('hold_2', 'account_1', 'key_1', 100, 'held', '{}', 1000),
-        ('hold_3', 'account_1', 'key_1', 400, 'held', '{}', 1000);
-      INSERT INTO entries (account_id, kind, amount, missing, hold_id, credit_id, description, created_at_ms) VALUES
-        ('account_1', 'credit', 900, 0, NULL, 'credit_1', 'start', 1),
-        ('account_1', 'charge', -400, 0, 'hold_1', NULL, 'chat', 1),
-        ('account_1', 'shortfall', 0, 7, 'hold_1', NULL, 'chat', 1);
-      RESET search_path`)
-    client.release()
-    const store = postgresStore({ pool: schemas.pool, schema, clock: 'caller' })
-
-    await store.start()
-
-    expect(await store.ledger.settle({ holdId: 'hold_2', amount: 130n, description: 'chat' }, 1)).toEqual({
-      resolved: true,
-      charged: 100n,
-      shortfall: 30n,
-    })
-    expect(await store.ledger.expire(2_000, 10)).toBe(1)
-    expect(await store.ledger.account('account_1')).toMatchObject({ balance: 370n, held: 0n, owed: 0n })
-    const lines = await store.ledger.entries('account_1', 10)
-    expect(lines.map(({ kind, amount, owed }) => [kind, amount, owed])).toEqual([
-      ['repayment', -30n, -30n],
-      ['owed', 0n, 30n],
-      ['charge', -100n, 0n],
-      ['shortfall', 0n, 0n],
-      ['charge', -400n, 0n],
-      ['credit', 900n, 0n],
-    ])
-    expect((await store.tasks.list('account_1', { limit: 1 })).tasks).toEqual([])
-    await dropSchema(schemas.pool, schema)
-  })
-
-  test("bringing a schema up to date leaves the host's own functions in it alone", async () => {
-    const schema = freshSchemaName()
-    const client = await schemas.pool.connect()
-    await client.query('BEGIN')
-    await migrate(client, schema, MIGRATIONS.slice(0, 3))
-    await client.query(`COMMIT; CREATE FUNCTION ${schema}.of_the_host() RETURNS integer LANGUAGE sql AS 'SELECT 7'`)
+    await client.query(`CREATE FUNCTION ${schema}.of_the_host() RETURNS integer LANGUAGE sql AS 'SELECT 7'; BEGIN`)
+    await migrate(client, schema, [...MIGRATIONS, ['CREATE TABLE later (id text)']])
+    await client.query('COMMIT')
     client.release()
 
-    await postgresStore({ pool: schemas.pool, schema }).start()
+    const { rows } = await schemas.pool.query(`SELECT ${schema}.of_the_host() AS answer, * FROM ${schema}.later`)
+    const { rows: versions } = await schemas.pool.query(`SELECT max(version) AS newest FROM ${schema}.migrations`)
 
-    const { rows } = await schemas.pool.query(`SELECT ${schema}.of_the_host() AS answer`)
-    expect(rows).toEqual([{ answer: 7 }])
-    await dropSchema(schemas.pool, schema)
+    expect([rows, versions]).toEqual([[], [{ newest: MIGRATIONS.length + 1 }]])
+    expect(await store.ledger.reserve(exampleReservation({ amount: 0n }), 1)).toEqual({ status: 'held' })
+    await schemas.dispose(store)
   })
 
   test('holds expire by the clock of the server, whatever the clocks of the processes say', async () => {

@@ -69,8 +69,8 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     await store.ledger.reserve(reservation(), NOW_MS)
     await store.ledger.settle({ holdId: 'hold_1', amount: 10n, description: 'chat' }, NOW_MS)
 
-    const again = `INSERT INTO ${schema}.entries (account_id, kind, amount, hold_id, description, created_at_ms)
-      VALUES ('account_1', 'charge', -10, 'hold_1', 'chat', 1)`
+    const again = `INSERT INTO ${schema}.entries (account_id, kind, amount, hold_id, description, created_at_ms, balance_after, owed_after)
+      VALUES ('account_1', 'charge', -10, 'hold_1', 'chat', 1, 980, 0)`
 
     await expect(schemas.pool.query(again)).rejects.toThrow('entries_charged_once')
   })

@@ -67,8 +67,8 @@ describe.skipIf(server.missing !== undefined)('what PostgreSQL reads', () => {
     [
       'holds that ended long ago',
       'holds',
-      'id, account_id, key_id, amount, status, expires_at_ms',
-      `'hold_' || n, 'account_1', 'key_1', 1, 'settled', ${NOW_MS} - n * 100000::bigint`,
+      'id, account_id, key_id, amount, status, expires_at_ms, is_metered, period, created_at_ms',
+      `'hold_' || n, 'account_1', 'key_1', 1, 'settled', ${NOW_MS} - n * 100000::bigint, false, 0, 0`,
     ],
     [
       'Idempotency-Keys that have expired',
@@ -83,11 +83,11 @@ describe.skipIf(server.missing !== undefined)('what PostgreSQL reads', () => {
   })
 
   test('takes what has expired of an account that holds nothing without reading the holds of others', async () => {
-    const columns = 'id, account_id, key_id, amount, status, expires_at_ms'
+    const columns = 'id, account_id, key_id, amount, status, expires_at_ms, is_metered, period, created_at_ms'
     await made.ledger.createAccount({ id: 'account_1' }, NOW_MS)
     const credit = { creditId: 'credit_1', accountId: 'account_1', amount: 10n, description: 'start' }
     await made.ledger.credit({ ...credit, expiresAtMs: NOW_MS + 1 }, NOW_MS)
-    await fill('holds', columns, `'hold_' || n, 'account_2', 'key_1', 1, 'held', ${NOW_MS} + n`)
+    await fill('holds', columns, `'hold_' || n, 'account_2', 'key_1', 1, 'held', ${NOW_MS} + n, false, 0, ${NOW_MS}`)
 
     expect(
       await wholeReads('holds', async ({ ledger }) => {

@@ -1,17 +1,13 @@
 import { openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { isTrusted } from '../../../src/stores/sqlite/sqlite-engine.ts'
-import { MIGRATIONS, MODEL_DAYS_MIGRATION, migrate } from '../../../src/stores/sqlite/sqlite-migrations.ts'
+import { MIGRATIONS, migrate } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { SqliteStoreError, sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
-import { LATER_METER_NAMES } from '../../../src/stores/usage-columns.ts'
-import { exampleDraft } from '../../../src/testing/contracts/contract-runner.ts'
-import { usageRecord } from '../../../src/usage/usage-record.ts'
 import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
 import { temporaryPaths } from './support/temporary-folder.ts'
 
 const newPath = temporaryPaths()
 const NOW_MS = 1_750_000_000_000
-const DAY_START_MS = Math.floor(NOW_MS / 86_400_000) * 86_400_000
 const CREDIT = { creditId: 'credit_1', accountId: 'account_1', amount: 1_000_000n, description: 'start' }
 
 function hold(holdId: string, keyId = 'key_1') {
@@ -87,44 +83,6 @@ describe('sqlite store on a database that cannot be used', () => {
     expect(error.fault).toBe('schema_too_new')
     expect(error.message).toMatch(/update signalbox/)
     database.close()
-  })
-
-  it('makes the sums of whole days of those by hour that an earlier version has kept', async () => {
-    const path = newPath()
-    const store = sqliteStore({ path, clock: 'caller' })
-    await store.start()
-    const draft = exampleDraft({ id: 'request_1' })
-    const ended = { dueNanoDollars: 5n, chargedNanoDollars: 5n }
-    await store.usage?.write(
-      [0, 1, 24].map((hour) => usageRecord(draft, { ...ended, endedAtMs: DAY_START_MS + hour * 3_600_000 })),
-    )
-    await store.usage?.rollUp(10, NOW_MS)
-    await store.close()
-    const database = defaultEngine.open(path)
-    const dropped = ['', '_hours', '_days'].flatMap((table) =>
-      LATER_METER_NAMES.map((column) => `ALTER TABLE signalbox_usage${table} DROP COLUMN ${column};`),
-    )
-    const later = ['batch_outcomes', 'blob_rows', 'blobs', 'files', 'usage_model_days']
-    database.exec(`${later.map((table) => `DROP TABLE signalbox_${table};`).join(' ')} ${dropped.join(' ')}
-      DROP INDEX signalbox_conversations_stored;
-      ${['idempotency', 'responses', 'tasks'].map((table) => `DROP INDEX signalbox_${table}_stored; ALTER TABLE signalbox_${table} DROP COLUMN byte_length;`).join(' ')}
-      ALTER TABLE signalbox_idempotency DROP COLUMN claimed_by;
-      DROP INDEX signalbox_deliveries_by_account; DROP INDEX signalbox_keys_by_time;
-      DROP TABLE signalbox_audit; DROP TABLE signalbox_settings;
-      DELETE FROM signalbox_migrations WHERE version > ${MIGRATIONS.indexOf(MODEL_DAYS_MIGRATION)}`)
-    database.close()
-    const updated = sqliteStore({ path, clock: 'caller' })
-    await updated.start()
-    const range = { fromMs: DAY_START_MS, untilMs: DAY_START_MS + 2 * 86_400_000 }
-    const question = { ...range, source: 'hours', step: 'day', groupBy: ['model'], filter: {}, limit: 10 } as const
-    const days = await updated.usage?.series({ ...question, withLatency: true })
-    await updated.close()
-
-    expect(days?.map(({ atMs, requests, dueNanoDollars }) => [atMs, requests, dueNanoDollars])).toEqual([
-      [DAY_START_MS, 2, 10n],
-      [DAY_START_MS + 86_400_000, 1, 5n],
-    ])
-    expect(days?.[0]?.latency?.duration.reduce((sum, count) => sum + count)).toBe(2)
   })
 
   it('applies only the steps that are missing, and none of them when one fails', () => {

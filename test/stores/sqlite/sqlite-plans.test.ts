@@ -82,6 +82,28 @@ describe('what SQLite reads', () => {
   })
 })
 
+describe('what SQLite reads of the answers of an account', () => {
+  test.each([
+    ['a conversation', ({ responses }: GatewayStore) => responses.conversation('a', 'resp_1', NOW_MS)],
+    ['answers by their items', ({ responses }: GatewayStore) => responses.findByItems('a', ['msg_1'], NOW_MS)],
+    ['known items', ({ responses }: GatewayStore) => responses.knownItems('a', ['msg_1'], NOW_MS)],
+  ])('reads %s by their keys, and not all answers of the account', async (_what, ask) => {
+    const database = defaultEngine.open(':memory:')
+    const asked: string[] = []
+    const store = sqliteStore({ database: noted(database, (sql) => asked.push(sql)), clock: 'caller' })
+    await store.start()
+    asked.length = 0
+
+    await ask(store)
+
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${asked.at(-1)}`).all() as { readonly detail: string }[]
+    expect(plan.map(({ detail }) => detail).join()).toMatch(/account_id=\? AND (id|item_id)=\?/)
+    expect(plan.map(({ detail }) => detail).join()).not.toContain('signalbox_responses_stored')
+    await store.close()
+    database.close()
+  })
+})
+
 /** Large content, in rows. */
 const ROWS = 30
 

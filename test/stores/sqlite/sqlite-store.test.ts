@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { HOLD_RETENTION_MS, REFUSAL_RETENTION_MS } from '../../../src/stores/ledger.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
+import { MIGRATIONS } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { describeAuditStore } from '../../../src/testing/contracts/audit-store-contract.ts'
 import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
@@ -21,6 +22,7 @@ import { describeTaskStore } from '../../../src/testing/contracts/task-store-con
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
+import { releasedDatabase } from './support/released-database.ts'
 import { defaultEngine, defaultEngineName, testEngines } from './support/sqlite-engines.ts'
 import { migratedMemories, migratedPaths, temporaryPaths } from './support/temporary-folder.ts'
 
@@ -150,6 +152,12 @@ describeStore('sqlite store in memory', () => {
   const database = newMigratedMemory()
   return { store: sqliteStore({ database, clock: 'caller' }), database }
 })
+for (const version of MIGRATIONS.map((_, index) => index + 1)) {
+  describeStore(`sqlite store on a database of version ${version}`, () => {
+    const database = releasedDatabase(version, false)
+    return { store: sqliteStore({ database, clock: 'caller' }), database }
+  })
+}
 // The default engine is the one of the databases above.
 for (const engine of testEngines.filter(({ name }) => name !== defaultEngineName)) {
   describeStore(`sqlite store on ${engine.name}`, () => {

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
-import { MIGRATIONS, migrate } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import type { TaskChange } from '../../../src/stores/task-store.ts'
 import {
@@ -37,52 +36,15 @@ describe('tasks on SQLite', () => {
   const countOf = (table: string): number =>
     Number((database.prepare(`SELECT count(*) AS count FROM signalbox_${table}`).get() as { count: number }).count)
 
-  it('brings a file up to date from before messages told when they were asked for again', async () => {
-    const old = defaultEngine.open(newPath())
-    migrate(old, 'it', MIGRATIONS.slice(0, 2))
-    old.exec(`INSERT INTO signalbox_deliveries (id, account_id, task_id, url, body, created_at_ms, next_attempt_at_ms)
-      VALUES ('msg_1', 'account_1', 'task_1', 'https://receiver.example/hook', '{}', ${NOW_MS}, ${NOW_MS})`)
-    const updated = sqliteStore({ database: old, clock: 'caller' })
-    await updated.start()
+  it('finishes a change of a task that waits when the store is closed', async () => {
+    await store.tasks.insert(exampleTask({ state: 'queued', holdId: undefined }))
+    const change: TaskChange = { id: 'task_1', from: ['queued'], set: { state: 'completed' } }
 
-    const [before] = await updated.webhooks.list('account_1', 'task_1')
-    await updated.webhooks.resend('account_1', 'msg_1', NOW_MS + 5)
-    const [after] = await updated.webhooks.list('account_1', 'task_1')
+    const changed = store.tasks.change(change, NOW_MS)
+    await store.close()
 
-    expect([before?.resentAtMs, after?.resentAtMs]).toEqual([undefined, NOW_MS + 5])
-    await updated.close()
-    old.close()
-  })
-
-  it('brings a file up to date from before accounts could owe, with its holds and its journal', async () => {
-    const old = defaultEngine.open(newPath())
-    migrate(old, 'it', MIGRATIONS.slice(0, 3))
-    old.exec(`INSERT INTO signalbox_accounts (id, balance, held, tier, created_at_ms)
-        VALUES ('account_1', 0, 100, 'paid', ${NOW_MS});
-      INSERT INTO signalbox_holds (id, account_id, key_id, amount, is_counted, created_at_ms, expires_at_ms, ended_at_ms)
-        VALUES ('hold_1', 'account_1', 'key_1', 100, 0, ${NOW_MS}, ${NOW_MS + 900_000}, NULL),
-          ('hold_0', 'account_1', 'key_1', 100, 0, ${NOW_MS}, ${NOW_MS + 900_000}, ${NOW_MS});
-      INSERT INTO signalbox_entries (account_id, kind, amount, credit_id, hold_id, description, created_at_ms)
-        VALUES ('account_1', 'credit', 500, 'credit_1', NULL, 'start', ${NOW_MS}),
-          ('account_1', 'charge', -400, NULL, 'hold_0', 'chat', ${NOW_MS}),
-          ('account_1', 'shortfall', 0, NULL, 'hold_0', '0.00000007 USD not covered: chat', ${NOW_MS})`)
-    const updated = sqliteStore({ database: old, clock: 'caller' })
-    await updated.start()
-    const settle = (holdId: string) => updated.ledger.settle({ holdId, amount: 130n, description: 'chat' }, NOW_MS)
-
-    expect((await settle('hold_0')).resolved).toBe(false)
-    expect(await settle('hold_1')).toEqual({ resolved: true, charged: 100n, shortfall: 30n })
-    expect(await updated.ledger.account('account_1')).toMatchObject({ balance: 0n, held: 0n, owed: 30n })
-    const lines = await updated.ledger.entries('account_1', 10)
-    expect(lines.map(({ kind, amount, owed }) => [kind, amount, owed])).toEqual([
-      ['owed', 0n, 30n],
-      ['charge', -100n, 0n],
-      ['shortfall', 0n, 0n],
-      ['charge', -400n, 0n],
-      ['credit', 500n, 0n],
-    ])
-    await updated.close()
-    old.close()
+    expect(await changed).toEqual({})
+    expect(database.prepare('SELECT state FROM signalbox_tasks').all()).toEqual([{ state: 'completed' }])
   })
 
   it('forgets expired conversations as new ones come', async () => {

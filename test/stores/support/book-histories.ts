@@ -13,7 +13,14 @@ const CAPS = { account: { amount: 4_000n, period: 'month' }, key: { amount: 2_50
 export type BookOperation =
   | { readonly kind: 'credit'; readonly id: number; readonly amount: bigint; readonly livesMs: number | undefined }
   | { readonly kind: 'adjust'; readonly id: number; readonly amount: bigint }
-  | { readonly kind: 'reserve'; readonly id: number; readonly amount: bigint; readonly ttlMs: number }
+  | {
+      readonly kind: 'reserve'
+      readonly id: number
+      readonly amount: bigint
+      readonly larger: bigint
+      readonly ttlMs: number
+    }
+  | { readonly kind: 'enlarge'; readonly id: number; readonly amount: bigint }
   | { readonly kind: 'settle'; readonly id: number; readonly amount: bigint }
   | { readonly kind: 'void'; readonly id: number }
   | { readonly kind: 'refund'; readonly id: number; readonly charge: number; readonly amount: bigint | undefined }
@@ -37,6 +44,7 @@ export function bookHistories(maxLength: number): fc.Arbitrary<BookOperation[]> 
     kind: fc.constant('reserve' as const),
     id: ids,
     amount: fc.bigInt({ min: 0n, max: 600n }),
+    larger: fc.bigInt({ min: 0n, max: 900n }),
     ttlMs: fc.integer({ min: 1, max: 60 }),
   })
   return fc.array(
@@ -57,6 +65,7 @@ export function bookHistories(maxLength: number): fc.Arbitrary<BookOperation[]> 
       settle,
       settle,
       fc.record({ kind: fc.constant('void' as const), id: ids }),
+      fc.record({ kind: fc.constant('enlarge' as const), id: ids, amount: amount(300n) }),
       fc.record({
         kind: fc.constant('refund' as const),
         id: ids,
@@ -98,12 +107,15 @@ async function apply(ledger: Ledger, operation: BookOperation, nowMs: number): P
     case 'adjust':
       return ledger.adjust({ ...about, adjustmentId: `a${operation.id}`, amount: operation.amount }, nowMs)
     case 'reserve': {
-      const { id, amount: held, ttlMs } = operation
-      const reservation = { holdId: `h${id}`, accountId: ACCOUNT_ID, keyId: 'k', amount: held }
+      const { id, amount: held, larger, ttlMs } = operation
+      const more = larger > held ? { larger: { amount: larger, requiredFree: larger } } : {}
+      const reservation = { holdId: `h${id}`, accountId: ACCOUNT_ID, keyId: 'k', amount: held, ...more }
       return ledger.reserve({ ...reservation, expiresAtMs: nowMs + ttlMs, caps: CAPS }, nowMs)
     }
     case 'settle':
       return ledger.settle({ holdId: `h${operation.id}`, amount: operation.amount, description: 'x' }, nowMs)
+    case 'enlarge':
+      return ledger.enlarge(`h${operation.id}`, operation.amount, nowMs)
     case 'void':
       return ledger.void(`h${operation.id}`, nowMs)
     case 'refund': {

@@ -249,17 +249,16 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
       RETURN;
     END IF;
     account := v_charge.account_id;
-    SELECT coalesce(v_charge.due, -v_charge.amount) - coalesce(sum(e.amount), 0)::bigint INTO amount
+    SELECT v_charge.due - coalesce(sum(e.amount), 0)::bigint INTO amount
     FROM entries e WHERE e.charge_id = p_charge;
     IF amount = 0 OR p_amount > amount THEN
       status := 'above_charge';
       RETURN;
     END IF;
     amount := coalesce(p_amount, amount);
-    PERFORM lock_keys(ARRAY[v_charge.key_id]) WHERE v_charge.key_id IS NOT NULL;
+    PERFORM lock_keys(ARRAY[v_charge.key_id]);
     UPDATE accounts a SET balance = a.balance + a.held + amount - a.held,
-      spending = CASE WHEN v_charge.key_id IS NULL THEN a.spending
-        ELSE spending_changed(a.spending, v_charge.period, -amount, 0) END,
+      spending = spending_changed(a.spending, v_charge.period, -amount, 0),
       journal_at_ms = greatest(a.journal_at_ms, coalesce(p_now, now_ms()))
     WHERE a.id = account RETURNING * INTO v_account;
     UPDATE key_spending s SET spending = spending_changed(s.spending, v_charge.period, -amount, 0)
@@ -428,18 +427,6 @@ export const TASK_FUNCTIONS: readonly string[] = [
     RETURN QUERY SELECT * FROM tasks t WHERE t.id = ANY (v_ids) ORDER BY t.next_poll_at_ms, t.id;
   END $$`,
 
-  `CREATE FUNCTION take_overdue_tasks(p_now bigint, p_lease bigint, p_limit bigint) RETURNS SETOF tasks
-  LANGUAGE sql SET search_path FROM CURRENT AS $$
-    WITH taken AS (
-      UPDATE tasks t SET lease_until_ms = p_lease WHERE t.id = ANY (ARRAY(
-        SELECT o.id FROM tasks o WHERE o.state IN ('submitting', 'unknown', 'queued', 'in_progress')
-          AND o.deadline_at_ms <= p_now AND o.lease_until_ms <= p_now
-        ORDER BY o.deadline_at_ms LIMIT p_limit FOR UPDATE SKIP LOCKED
-      )) RETURNING t.*
-    )
-    SELECT * FROM taken ORDER BY deadline_at_ms, id
-  $$`,
-
   // Skips holds that another process is ending, so that several may sweep at the same time, and holds of open tasks, which end
   // with their task.
   `CREATE FUNCTION expire_holds(p_now bigint, p_limit integer) RETURNS integer
@@ -452,54 +439,4 @@ export const TASK_FUNCTIONS: readonly string[] = [
       ORDER BY h.expires_at_ms LIMIT p_limit FOR UPDATE OF h SKIP LOCKED
     ), 'expired', p_now)
   $$`,
-
-  // Skips tasks with waiting messages, so that they do not block the rest. The messages are locked with their tasks: a message
-  // that is resent at the same moment is deleted with its task, or keeps it.
-  `CREATE FUNCTION forget_tasks(p_changed_until bigint, p_limit bigint) RETURNS integer
-  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-  DECLARE
-    v_ids text[];
-  BEGIN
-    v_ids := ARRAY(
-      SELECT t.id FROM tasks t
-      WHERE t.state IN ('completed', 'failed', 'cancelled') AND t.updated_at_ms <= p_changed_until AND NOT EXISTS (
-        SELECT 1 FROM deliveries d WHERE d.task_id = t.id AND d.state = 'pending'
-      )
-      ORDER BY t.updated_at_ms LIMIT p_limit FOR UPDATE OF t SKIP LOCKED
-    );
-    PERFORM 1 FROM deliveries d WHERE d.task_id = ANY (v_ids) ORDER BY d.id FOR UPDATE;
-    v_ids := ARRAY(
-      SELECT i.id FROM unnest(v_ids) AS i(id)
-      WHERE NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = i.id AND d.state = 'pending')
-    );
-    DELETE FROM deliveries d WHERE d.task_id = ANY (v_ids);
-    DELETE FROM tasks t WHERE t.id = ANY (v_ids);
-    RETURN cardinality(v_ids);
-  END $$`,
-]
-
-/** Delivery of messages, and the secrets that sign them. */
-export const WEBHOOK_FUNCTIONS: readonly string[] = [
-  `CREATE FUNCTION take_due_deliveries(p_now bigint, p_lease bigint, p_limit bigint) RETURNS SETOF deliveries
-  LANGUAGE sql SET search_path FROM CURRENT AS $$
-    WITH taken AS (
-      UPDATE deliveries d SET lease_until_ms = p_lease WHERE d.id = ANY (ARRAY(
-        SELECT o.id FROM deliveries o
-        WHERE o.state = 'pending' AND o.next_attempt_at_ms <= p_now AND o.lease_until_ms <= p_now
-        ORDER BY o.next_attempt_at_ms LIMIT p_limit FOR UPDATE SKIP LOCKED
-      )) RETURNING d.*
-    )
-    SELECT * FROM taken ORDER BY next_attempt_at_ms, id
-  $$`,
-
-  // Two concurrent new secrets would each leave the other without an expiry.
-  `CREATE FUNCTION replace_webhook_secret(p_account_id text, p_secret text, p_overlap_until bigint) RETURNS void
-  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-  BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended(format('%s:webhook_secrets:%s', current_schema(), p_account_id), 0));
-    DELETE FROM webhook_secrets s WHERE s.account_id = p_account_id AND s.secret = p_secret;
-    -- Passes over a null: no end yet. Never later than it was.
-    UPDATE webhook_secrets s SET expires_at_ms = least(s.expires_at_ms, p_overlap_until) WHERE s.account_id = p_account_id;
-    INSERT INTO webhook_secrets (account_id, secret) VALUES (p_account_id, p_secret);
-  END $$`,
 ]

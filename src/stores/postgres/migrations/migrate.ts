@@ -1,67 +1,22 @@
 import type { PostgresSession } from '../postgres-connection.ts'
-import { CLAIM_FUNCTIONS, JOURNAL_FUNCTIONS, TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './functions.ts'
+import { CLAIM_FUNCTIONS, JOURNAL_FUNCTIONS, TASK_FUNCTIONS } from './functions.ts'
 import { ENLARGE_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
-import {
-  ACCOUNT_PAGES,
-  ARREARS,
-  AUDIT_TABLE,
-  CLAIMANTS,
-  EXPIRY_READS,
-  FILE_TABLES,
-  FILE_TYPES,
-  JOURNAL_TABLES,
-  LATER_METERS,
-  MODEL_DAYS_TABLE,
-  NEWEST_INDEXES,
-  PENDING_CLAIMS,
-  RESPONSE_TABLES,
-  RETENTION,
-  SETTINGS_TABLE,
-  SPENDING,
-  TABLES,
-  TASK_TABLES,
-  USAGE_FUNCTIONS,
-  USAGE_TABLES,
-} from './tables.ts'
+import { USAGE_FUNCTIONS, VERSION_1 } from './tables.ts'
 
 /**
- * Tables, forward only: index n − 1 has the statements of version n, and released statements are never changed. A change of
- * functions alone is a version without statements.
+ * Tables, forward only: index n − 1 has the statements of version n. Released statements are literal SQL and never change. A
+ * change of functions alone is a version without statements.
  */
-export const MIGRATIONS: readonly (readonly string[])[] = [
-  TABLES,
-  TASK_TABLES,
-  RETENTION,
-  ARREARS,
-  SPENDING,
-  RESPONSE_TABLES,
-  JOURNAL_TABLES,
-  [...USAGE_TABLES, ...NEWEST_INDEXES],
-  MODEL_DAYS_TABLE,
-  LATER_METERS,
-  FILE_TABLES,
-  CLAIMANTS,
-  PENDING_CLAIMS,
-  ACCOUNT_PAGES,
-  EXPIRY_READS,
-  // `take_due_tasks` can skip accounts.
-  [],
-  // `reserve` chooses between two amounts by the free money.
-  [],
-  AUDIT_TABLE,
-  SETTINGS_TABLE,
-  FILE_TYPES,
-]
+export const MIGRATIONS: readonly (readonly string[])[] = [VERSION_1]
 
 /** Functions of the newest version. They keep parameters that a process of the previous version may still send. */
-const FUNCTIONS: readonly string[] = [
+export const FUNCTIONS: readonly string[] = [
   ...CLAIM_FUNCTIONS,
   ...RESERVE_FUNCTIONS,
   ...ENLARGE_FUNCTIONS,
   ...RESOLVE_FUNCTIONS,
   ...JOURNAL_FUNCTIONS,
   ...TASK_FUNCTIONS,
-  ...WEBHOOK_FUNCTIONS,
   ...USAGE_FUNCTIONS,
 ]
 

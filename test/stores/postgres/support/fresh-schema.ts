@@ -11,8 +11,8 @@ export function freshSchemaName(): string {
 /** Makes stores on one server, each with a schema of its own. */
 export interface Schemas {
   readonly pool: pg.Pool
-  /** A started, empty store. */
-  create(): Promise<GatewayStore>
+  /** Creates a started store: empty, or on the given schema. */
+  create(schema?: string): Promise<GatewayStore>
   /** The schema of a store that {@link create} made. */
   schemaOf(store: GatewayStore): string
   /** Closes a store. Its schema is emptied for the next one, or dropped at the end. */
@@ -34,8 +34,8 @@ export function schemasOn(url: string, use: 'share' | 'alter' = 'share'): Schema
   return {
     pool,
     schemaOf,
-    async create() {
-      const schema = emptied.pop() ?? freshSchemaName()
+    async create(given) {
+      const schema = given ?? emptied.pop() ?? freshSchemaName()
       const store = postgresStore({ pool, schema, statementTimeoutMs: 30_000, clock: 'caller' })
       names.set(store, schema)
       await store.start()
@@ -58,7 +58,7 @@ export function schemasOn(url: string, use: 'share' | 'alter' = 'share'): Schema
 }
 
 /** Removes what a test has written, the journal included, so that a store starts as in a new schema. */
-async function emptySchema(pool: pg.Pool, schema: string): Promise<void> {
+export async function emptySchema(pool: pg.Pool, schema: string): Promise<void> {
   await onOneConnection(pool, async (client) => {
     const { rows } = await client.query(
       "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename NOT IN ('migrations', 'usage_mark')",
