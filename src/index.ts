@@ -25,11 +25,11 @@ export {
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
 export type { UnknownModels } from './catalog/prices/check-prices.ts'
-export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices.ts'
 export { type CatalogPrices, type ListPriceOptions, listPrices } from './catalog/prices/list-prices.ts'
 export {
   type ImportedPrices,
   importLitellmPrices,
+  importModelsDevPrices,
   type ReportedPrice,
   type SkippedEntry,
 } from './catalog/prices/price-import.ts'

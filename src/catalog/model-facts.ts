@@ -1,3 +1,5 @@
+import type { AnyModelKind } from '../core/model-kind.ts'
+
 /** Limits of a model that the gateway itself needs. An omitted limit is unknown. */
 export interface ModelLimits {
   /** Maximum number of input tokens. */
@@ -46,6 +48,18 @@ export interface ImageAbilities {
   readonly outputTokens?: Readonly<Record<string, number>>
   /** Maximum number of tokens per reference image, for reservations. */
   readonly inputTokensPerImage?: number
+}
+
+/** Image models with the same abilities, identified by the form of their vendors' ids. */
+export interface ImageFamily {
+  /** Matches the vendor's own ids. */
+  readonly ids: RegExp
+  /** Snapshot ids of the vendors that serve every model of the family, including models outside the snapshot. */
+  readonly catalogs: readonly string[]
+  readonly kinds: readonly AnyModelKind[]
+  /** Shape of the request. The abilities apply only at vendors that offer the model in this shape. */
+  readonly protocol: string
+  readonly image: ImageAbilities
 }
 
 /** Kinds of input from which a video is generated. */

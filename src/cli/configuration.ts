@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import * as z from 'zod'
-import { modelDefinitions } from '../catalog/parse-model-definitions.ts'
+import { modelDefinition } from '../catalog/parse-model-definitions.ts'
 import { wholePriceFile } from '../catalog/prices/price-file.ts'
 import { isAddress } from '../gateway/catalog-options.ts'
 import type { CommandArguments } from './command.ts'
@@ -212,7 +212,7 @@ export function configJsonSchema(): Record<string, unknown> {
   const plan = z.strictObject({ limits: z.record(z.string(), z.unknown()).exactOptional() })
   // Documents that may also be in separate files are checked when those files are read.
   const rows: Readonly<Record<string, z.ZodType>> = {
-    models: z.union([z.string(), z.array(z.string()), modelDefinitions()]),
+    models: z.union([z.string(), z.array(z.string()), z.array(modelDefinition())]),
     vendors: z.union([z.string(), vendorsSchema()]),
     prices: z.union([z.string(), wholePriceFile()]),
     plans: z.union([z.string(), z.record(z.string(), plan)]),

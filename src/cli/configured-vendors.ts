@@ -1,6 +1,5 @@
 import type { CredentialProvider } from '../core/credential.ts'
-import { awsSignature } from '../credentials/aws.ts'
-import { tokenServiceOf } from '../credentials/aws-identity.ts'
+import { awsSignature, tokenServiceOf } from '../credentials/aws.ts'
 import { googleDefaultCredentials } from '../credentials/google.ts'
 import { vendorConnection } from '../transport/vendor-connection.ts'
 import { amazonBedrock } from '../vendors/amazon-bedrock/amazon-bedrock.ts'

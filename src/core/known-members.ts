@@ -1,7 +1,7 @@
 // See docs/decisions/0022-sign-in-and-options.md.
 
-/** Names of the members of an options type. */
-export type MemberNames = Readonly<Record<string, true>>
+/** Names of the members of an options type: those of {@link memberNames}, or the shape of its schema. */
+export type MemberNames = Readonly<Record<string, unknown>>
 
 type KeysOf<Options> = Options extends unknown ? keyof Options & string : never
 type Words<Text extends string> = Text extends `${infer First} ${infer Others}` ? First | Words<Others> : Text

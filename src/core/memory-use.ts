@@ -6,7 +6,7 @@ import { GatewayError } from './errors.ts'
 const RETRY_AFTER_SECONDS = 1
 
 /** Reason why the process rejects new requests. */
-export type OverloadReason = 'in-flight' | 'held-bytes' | 'event-loop-delay'
+type OverloadReason = 'in-flight' | 'held-bytes' | 'event-loop-delay'
 
 class OverloadCause extends Error {}
 

@@ -1,14 +1,12 @@
 import type { CredentialProvider } from '../core/credential.ts'
 import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { EgressOptions } from '../transport/egress.ts'
-import { oauthCredential, required, textOfFile, tokenAsker } from './token-request.ts'
+import { type Environment, oauthCredential, required, textOfFile, tokenAsker } from './token-request.ts'
 
 /** Default audience of Azure's models. Older resources require `https://cognitiveservices.azure.com/.default`. */
 const DEFAULT_SCOPE = 'https://ai.azure.com/.default'
 const DEFAULT_AUTHORITY = 'https://login.microsoftonline.com'
 const METADATA_ORIGIN = 'http://169.254.169.254'
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 /** Options of every source of Entra tokens. */
 export interface EntraOptions {
@@ -40,13 +38,8 @@ const ENTRA_CLIENT_SECRET_OPTIONS = memberNames<EntraClientSecretOptions>()(
  */
 export function entraClientSecret(options: EntraClientSecretOptions = {}): CredentialProvider {
   checkMembers(options, ENTRA_CLIENT_SECRET_OPTIONS, 'entraClientSecret')
-  const { environment = process.env } = options
   const { slot, exchange } = tokenEndpoint('entraClientSecret', options)
-  const secret = required(
-    options.clientSecret ?? environment['AZURE_CLIENT_SECRET'],
-    'entraClientSecret({ clientSecret })',
-    'AZURE_CLIENT_SECRET',
-  )
+  const secret = required('entraClientSecret', options, 'clientSecret', 'AZURE_CLIENT_SECRET')
   const provider: CredentialProvider = (request) => exchange(request, { client_secret: secret }, 'AZURE_CLIENT_SECRET')
   return Object.assign(provider, { slot })
 }
@@ -67,13 +60,8 @@ const ENTRA_WORKLOAD_IDENTITY_OPTIONS = memberNames<EntraWorkloadIdentityOptions
  */
 export function entraWorkloadIdentity(options: EntraWorkloadIdentityOptions = {}): CredentialProvider {
   checkMembers(options, ENTRA_WORKLOAD_IDENTITY_OPTIONS, 'entraWorkloadIdentity')
-  const { environment = process.env } = options
   const { slot, exchange } = tokenEndpoint('entraWorkloadIdentity', options)
-  const tokenFile = required(
-    options.tokenFile ?? environment['AZURE_FEDERATED_TOKEN_FILE'],
-    'entraWorkloadIdentity({ tokenFile })',
-    'AZURE_FEDERATED_TOKEN_FILE',
-  )
+  const tokenFile = required('entraWorkloadIdentity', options, 'tokenFile', 'AZURE_FEDERATED_TOKEN_FILE')
   const provider: CredentialProvider = async (request) => {
     const assertion = await textOfFile(tokenFile, 'AZURE_FEDERATED_TOKEN_FILE')
     const proof = {
@@ -138,16 +126,8 @@ interface TokenEndpoint {
 
 function tokenEndpoint(factory: string, options: Omit<EntraClientSecretOptions, 'clientSecret'>): TokenEndpoint {
   const { environment = process.env, scope = DEFAULT_SCOPE } = options
-  const tenantId = required(
-    options.tenantId ?? environment['AZURE_TENANT_ID'],
-    `${factory}({ tenantId })`,
-    'AZURE_TENANT_ID',
-  )
-  const clientId = required(
-    options.clientId ?? environment['AZURE_CLIENT_ID'],
-    `${factory}({ clientId })`,
-    'AZURE_CLIENT_ID',
-  )
+  const tenantId = required(factory, options, 'tenantId', 'AZURE_TENANT_ID')
+  const clientId = required(factory, options, 'clientId', 'AZURE_CLIENT_ID')
   const authority = (options.authority || environment['AZURE_AUTHORITY_HOST'] || DEFAULT_AUTHORITY).replace(/\/+$/, '')
   const url = `${authority}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`
   const ask = tokenAsker(options)

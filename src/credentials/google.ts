@@ -3,11 +3,18 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Credential, CredentialProvider, CredentialRequest } from '../core/credential.ts'
-import { isJsonObject } from '../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../core/json.ts'
 import { checkGivenMembers, checkMembers, memberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { EgressOptions } from '../transport/egress.ts'
-import { type AskTokens, oauthCredential, refusalOf, textOfFile, tokenAsker } from './token-request.ts'
+import {
+  type AskTokens,
+  type Environment,
+  oauthCredential,
+  refusalOf,
+  textOfFile,
+  tokenAsker,
+} from './token-request.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const TOKEN_URL = 'https://oauth2.googleapis.com/token'
@@ -17,6 +24,8 @@ const DATED_BACK_SECONDS = 30
 const LONGEST_CLAIM_SECONDS = 3_600
 /** The metadata server returns the same token until about this long before its expiry. */
 const METADATA_AHEAD_MS = 240_000
+
+type Content = Readonly<Record<string, unknown>>
 
 /** Options of every source of Google's tokens. */
 export interface GoogleOptions extends EgressOptions {
@@ -47,7 +56,7 @@ interface ServiceAccount {
 export function googleServiceAccount(options: GoogleServiceAccountOptions): CredentialProvider {
   checkGivenMembers(options, GOOGLE_SERVICE_ACCOUNT_OPTIONS, 'googleServiceAccount')
   const account = serviceAccountIn(
-    objectOf(options.key, 'googleServiceAccount({ key })'),
+    keyFileOf(options.key, 'googleServiceAccount({ key })'),
     'googleServiceAccount({ key })',
   )
   const ask = tokenAsker(options)
@@ -58,7 +67,7 @@ export function googleServiceAccount(options: GoogleServiceAccountOptions): Cred
 /** Options of {@link googleDefaultCredentials}. */
 export interface GoogleDefaultOptions extends GoogleOptions {
   /** Environment from which variables are read. Default: that of the process. */
-  readonly environment?: Readonly<Record<string, string | undefined>> | undefined
+  readonly environment?: Environment | undefined
   /** Origin of the metadata server. Default `http://metadata.google.internal`, or `GCE_METADATA_HOST`. */
   readonly metadataOrigin?: string | undefined
 }
@@ -83,18 +92,14 @@ export function googleDefaultCredentials(options: GoogleDefaultOptions = {}): Cr
     const file = credentialFile(environment)
     if (file === undefined) return orNothingFound(metadata(request))
     const setting = 'GOOGLE_APPLICATION_CREDENTIALS'
-    const content = objectOf(await textOfFile(file, setting), setting)
+    const content = keyFileOf(await textOfFile(file, setting), setting)
     return tokenOf({ ask, askLocally, scope, setting }, content, request)
   }
   return Object.assign(provider, { slot: 'google default', refreshAheadMs: METADATA_AHEAD_MS })
 }
 
 /** Returns the token of a file, by its type. */
-async function tokenOf(
-  context: FederationContext,
-  content: Readonly<Record<string, unknown>>,
-  request: CredentialRequest,
-): Promise<Credential> {
+async function tokenOf(context: FederationContext, content: Content, request: CredentialRequest): Promise<Credential> {
   const { ask, scope, setting } = context
   const { type, source_credentials: source } = content
   if (type === 'authorized_user') return userToken(ask, content, request)
@@ -124,7 +129,7 @@ export function googleWorkloadIdentity(options: GoogleWorkloadIdentityOptions): 
   checkGivenMembers(options, GOOGLE_WORKLOAD_IDENTITY_OPTIONS, 'googleWorkloadIdentity')
   const { scope = SCOPE } = options
   const setting = 'googleWorkloadIdentity({ configuration })'
-  const content = objectOf(options.configuration, setting)
+  const content = keyFileOf(options.configuration, setting)
   if (content['type'] !== 'external_account')
     throw new TypeError(`${setting}: is of the type ${JSON.stringify(content['type'])}, not external_account`)
   const context = { ask: tokenAsker(options), askLocally: tokenAsker(), scope, setting }
@@ -170,12 +175,12 @@ async function orNothingFound(asked: MaybePromise<Credential>): Promise<Credenti
   }
 }
 
-function metadataOriginIn(environment: Readonly<Record<string, string | undefined>>): string {
+function metadataOriginIn(environment: Environment): string {
   const host = environment['GCE_METADATA_HOST']
   return host === undefined || host === '' ? METADATA_ORIGIN : `http://${host}`
 }
 
-function credentialFile(environment: Readonly<Record<string, string | undefined>>): string | undefined {
+function credentialFile(environment: Environment): string | undefined {
   const named = environment['GOOGLE_APPLICATION_CREDENTIALS']?.trim()
   if (named !== undefined && named !== '') return named
   const file = join(gcloudFolder(environment), 'application_default_credentials.json')
@@ -183,7 +188,7 @@ function credentialFile(environment: Readonly<Record<string, string | undefined>
 }
 
 /** Returns the folder of gcloud's files. */
-function gcloudFolder(environment: Readonly<Record<string, string | undefined>>): string {
+function gcloudFolder(environment: Environment): string {
   const { CLOUDSDK_CONFIG: named, APPDATA: roaming, HOME: home } = environment
   if (named) return named
   return process.platform === 'win32' && roaming
@@ -212,11 +217,7 @@ async function signedToken(
   return oauthCredential(answer, nowMs, `Google returned no token for ${email}: ${remedy}`)
 }
 
-async function userToken(
-  ask: AskTokens,
-  content: Readonly<Record<string, unknown>>,
-  { signal, nowMs }: CredentialRequest,
-): Promise<Credential> {
+async function userToken(ask: AskTokens, content: Content, { signal, nowMs }: CredentialRequest): Promise<Credential> {
   const [clientId, clientSecret, refreshToken] = ['client_id', 'client_secret', 'refresh_token'].map((name) => {
     const value = content[name]
     if (typeof value === 'string') return value
@@ -237,18 +238,14 @@ async function userToken(
   )
 }
 
-function objectOf(key: string | Readonly<Record<string, unknown>>, setting: string): Readonly<Record<string, unknown>> {
-  if (typeof key !== 'string') return key
-  try {
-    const value: unknown = JSON.parse(key)
-    if (isJsonObject(value)) return value
-  } catch {
-    // The message of the parser repeats the text, which contains a private key.
-  }
+/** @throws TypeError that does not repeat the text, which contains a private key. */
+function keyFileOf(key: string | Content, setting: string): Content {
+  const value = typeof key === 'string' ? parseVendorJson(key) : key
+  if (isJsonObject(value)) return value
   throw new TypeError(`${setting}: is not the JSON of a key file`)
 }
 
-function serviceAccountIn(content: Readonly<Record<string, unknown>>, setting: string): ServiceAccount {
+function serviceAccountIn(content: Content, setting: string): ServiceAccount {
   const { client_email: email, private_key: key, private_key_id: keyId, token_uri: tokenUrl } = content
   if (typeof email !== 'string' || typeof key !== 'string')
     throw new TypeError(`${setting}: client_email or private_key is missing: pass the whole key file`)
@@ -273,8 +270,6 @@ function privateKeyIn(text: string, setting: string): KeyObject {
 
 const IMPERSONATION_SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const LONGEST_SECONDS = 3_600
-
-type Content = Readonly<Record<string, unknown>>
 
 /** Settings of a request for a federated token. */
 interface FederationContext {
@@ -387,19 +382,9 @@ async function subjectTokenOf(
 /** Returns the token from the output of a source: the whole text, or a member of its JSON. */
 function readToken(text: string, format: unknown, setting: string): string {
   const { type = 'text', subject_token_field_name: name } = isJsonObject(format) ? format : {}
-  const token = type === 'json' ? memberOf(text, String(name)) : text
+  const token = type === 'json' ? objectOf(parseVendorJson(text))[String(name)] : text
   if (typeof token === 'string' && token !== '') return token
   throw new Error(`credential_source of ${setting}: its output contains no token; check its format`)
-}
-
-function memberOf(text: string, name: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isJsonObject(value) ? value[name] : undefined
-  } catch {
-    // The message of the parser repeats the text, which contains a token.
-    return undefined
-  }
 }
 
 function textOf(content: Content, name: string, setting: string): string {

@@ -8,7 +8,7 @@
  */
 
 export { type AwsBedrockOptions, type AwsSignatureOptions, awsBedrock, awsSignature } from './aws.ts'
-export type { AwsIdentity } from './aws-presign.ts'
+export type { AwsIdentity } from './aws-signature.ts'
 export {
   type EntraClientSecretOptions,
   type EntraManagedIdentityOptions,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Credential } from '../core/credential.ts'
-import { isJsonObject } from '../core/json.ts'
+import { isJsonObject, objectOf, parseVendorJson } from '../core/json.ts'
 import { type EgressOptions, egressRoute } from '../transport/egress.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import { undiciTransport } from '../transport/undici.ts'
@@ -12,7 +12,7 @@ const MAX_ANSWER_BYTES = 256 * 1024
 const TIMEOUT_MS = 8_000
 
 /** Request to a token endpoint. */
-export interface TokenQuestion {
+interface TokenQuestion {
   readonly url: string
   readonly method: 'GET' | 'POST' | 'PUT'
   readonly headers?: Readonly<Record<string, string>>
@@ -73,7 +73,8 @@ export function tokenAsker(options: EgressOptions = {}): AskTokens {
         onEnd: () => {
           signal.removeEventListener('abort', abort)
           const text = Buffer.concat(chunks).toString('utf8')
-          resolve({ status, text, json: objectIn(text) })
+          // Error pages of proxies are HTML; the status is sufficient.
+          resolve({ status, text, json: objectOf(parseVendorJson(text)) })
         },
         onFailure: ({ kind, error }) => {
           signal.removeEventListener('abort', abort)
@@ -87,16 +88,6 @@ export function tokenAsker(options: EgressOptions = {}): AskTokens {
       if (signal.aborted) abort()
       else signal.addEventListener('abort', abort)
     })
-  }
-}
-
-function objectIn(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isJsonObject(value) ? value : {}
-  } catch {
-    // Error pages of proxies are HTML; the status is sufficient.
-    return {}
   }
 }
 
@@ -145,11 +136,21 @@ export async function textOfFile(path: string, setting: string): Promise<string>
   }
 }
 
+/** Variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
 /**
- * Returns a required setting.
- * @throws TypeError with the option and the variable.
+ * Returns a required setting: the option, or the first of the variables that is set.
+ * @throws TypeError with the option and the first variable.
  */
-export function required(value: string | undefined, option: string, variable: string): string {
-  if (value === undefined || value.trim() === '') throw new TypeError(`set ${option}, or ${variable}`)
+export function required<Name extends string>(
+  factory: string,
+  options: { readonly [Each in Name]?: string | undefined } & { readonly environment?: Environment | undefined },
+  name: Name,
+  ...variables: readonly [string, ...string[]]
+): string {
+  const { environment = process.env } = options
+  const value = options[name] ?? variables.map((variable) => environment[variable]).find(Boolean)
+  if (value === undefined || value.trim() === '') throw new TypeError(`set ${factory}({ ${name} }), or ${variables[0]}`)
   return value.trim()
 }

@@ -1,7 +1,7 @@
 // See docs/decisions/0022-sign-in-and-options.md.
 
 import * as z from 'zod'
-import { checkModelRows, checkWholeRows } from '../catalog/check-model-rows.ts'
+import { checkModelRows, checkWholeRows } from '../catalog/parse-model-definitions.ts'
 import { memberNames } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
 import { whileUsed } from '../core/on-demand.ts'

@@ -18,7 +18,7 @@ export interface CompiledHook {
 }
 
 /** Hooks of one endpoint by point, or undefined if a point has none. */
-export interface EndpointHooks {
+interface EndpointHooks {
   readonly request: readonly CompiledHook[] | undefined
   readonly wire: readonly CompiledHook[] | undefined
   /** Answer hooks in reverse order, including those with only `text`. */

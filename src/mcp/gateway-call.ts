@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
-import { isJsonObject, parseVendorJson } from '../core/json.ts'
+import { nonEmptyText, objectOf, parseVendorJson } from '../core/json.ts'
 import { encodeForm, type Form } from '../wire/write-form.ts'
 
 /** A request to the gateway within this process. */
@@ -160,17 +160,17 @@ const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map([[402, 'insuffic
 
 /** Returns the error in an answer of the gateway, in any of its shapes. `publicCode` is the code in the answer. */
 export function refusedAnswer({ status, headers, body }: GatewayAnswer): GatewayError {
-  const outer = membersOf(jsonOf(body))
-  const inner = membersOf(outer['error'])
-  const shown = textOf(inner['code']) ?? textOf(outer['code'])
+  const outer = objectOf(jsonOf(body))
+  const inner = objectOf(outer['error'])
+  const shown = nonEmptyText(inner['code']) ?? nonEmptyText(outer['code'])
   const code =
     knownCode(shown) ?? CODES_BY_STATUS.get(status) ?? (status < 500 ? 'upstream_rejected' : 'internal_error')
   const retryAfterSeconds = Number(headers.get('retry-after') ?? Number.NaN)
   return new GatewayError(code, {
     status,
-    message: textOf(inner['message']) ?? textOf(outer['message']),
+    message: nonEmptyText(inner['message']) ?? nonEmptyText(outer['message']),
     publicCode: shown,
-    param: textOf(inner['param']),
+    param: nonEmptyText(inner['param']),
     ...(Number.isFinite(retryAfterSeconds) ? { retryAfterSeconds } : {}),
   })
 }
@@ -182,12 +182,4 @@ export function jsonOf(body: Uint8Array): unknown {
 
 function knownCode(code: string | undefined): ErrorCode | undefined {
   return code !== undefined && Object.hasOwn(ERROR_TABLE, code) ? (code as ErrorCode) : undefined
-}
-
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return isJsonObject(value) ? value : {}
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
 }

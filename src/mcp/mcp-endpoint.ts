@@ -14,10 +14,10 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import {
   type ByteSink,
-  bodyError,
   type ExchangeHandler,
   type GatewayRequest,
   unreadableBody,
+  wholeBody,
 } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
 import { parseCallerJson } from '../core/json.ts'
@@ -38,7 +38,7 @@ export interface McpHandler extends ExchangeHandler {
 }
 
 /** Parts of an endpoint. */
-export interface McpEndpointParts {
+interface McpEndpointParts {
   readonly gateway: Gateway
   /** Creates the server for one exchange. */
   readonly serverFor: (caller: Caller) => Server | McpServer
@@ -114,7 +114,7 @@ export class McpEndpoint implements McpHandler {
       throw new GatewayError('method_not_allowed', { message: `${request.path} takes POST, not ${request.method}.` })
     }
     checkContentType(request)
-    const bytes = joinChunks(await readRequestBody(request, bodyLimitBytes))
+    const bytes = joinChunks(await wholeBody(request, bodyLimitBytes))
     let body: unknown
     try {
       body = parseCallerJson(bytes)
@@ -226,16 +226,6 @@ class ServedExchange implements AuthInfo {
 function checkContentType(request: GatewayRequest): void {
   if (mediaType(request.header('content-type')) === 'application/json') return
   throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
-}
-
-/** @throws GatewayError `body_too_large`, `body_consumed` or `client_closed_request`. */
-function readRequestBody(request: GatewayRequest, limitBytes: number): Promise<readonly Uint8Array[]> {
-  return new Promise((resolve, reject) => {
-    request.readBody(limitBytes, (failure, chunks) => {
-      if (failure === undefined) resolve(chunks)
-      else reject(bodyError(failure, limitBytes))
-    })
-  })
 }
 
 /** Headers of one connection (RFC 9110, section 7.6.1); the adapter sets its own. */

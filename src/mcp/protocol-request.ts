@@ -18,37 +18,18 @@ type ReadPart = Pick<Request, 'method' | 'url' | 'signal'> & { readonly headers:
  * @param signal Aborts when the caller disconnects or cancels.
  */
 export function protocolRequest(request: GatewayRequest, signal: AbortSignal): Request {
-  return new ProtocolRequest(request, signal) as unknown as Request
-}
-
-class ProtocolRequest implements ReadPart {
-  readonly method: string
-  readonly url = 'http://gateway.invalid/mcp'
-  readonly headers: PassedHeaders
-  readonly signal: AbortSignal
-
-  constructor(request: GatewayRequest, signal: AbortSignal) {
-    this.method = request.method
-    this.headers = new PassedHeaders(request)
-    this.signal = signal
-  }
-}
-
-class PassedHeaders {
-  readonly #request: GatewayRequest
-
-  constructor(request: GatewayRequest) {
-    this.#request = request
-  }
-
-  get(name: string): string | null {
+  const get = (name: string): string | null => {
     const lowerCase = name.toLowerCase()
-    return PASSED_HEADERS.has(lowerCase) ? (this.#request.header(lowerCase) ?? null) : null
+    return PASSED_HEADERS.has(lowerCase) ? (request.header(lowerCase) ?? null) : null
   }
-
-  has(name: string): boolean {
-    return this.get(name) !== null
+  const has = (name: string): boolean => get(name) !== null
+  const read: ReadPart = {
+    method: request.method,
+    url: 'http://gateway.invalid/mcp',
+    headers: { get, has },
+    signal,
   }
+  return read as unknown as Request
 }
 
 /** Members of a JSON-RPC message that are read before the SDK checks it. */

@@ -18,7 +18,7 @@ import { callGateway, type GatewayAnswer, type GatewayCall, jsonOf, refusedAnswe
 import { protocolVersionOf, sessionOf } from './protocol-request.ts'
 
 /** Answer of a tool. */
-export interface ToolAnswer {
+interface ToolAnswer {
   /** Value that matches the tool's output schema. The content also gets a copy as JSON text. */
   readonly structured: Record<string, unknown>
   /** Images, audio and links. They come before the copy. */

@@ -4,10 +4,10 @@ export const MAX_SERIES = 2_000
 /** Value of every label of the overflow series. */
 export const OTHER = 'other'
 
-export type MetricKind = 'counter' | 'gauge' | 'histogram'
+type MetricKind = 'counter' | 'gauge' | 'histogram'
 
 /** Name, kind, help text and labels of a metric. */
-export interface MetricDescription {
+interface MetricDescription {
   /** Name such as `signalbox_requests_total`. */
   readonly name: string
   readonly kind: MetricKind
@@ -106,7 +106,7 @@ export class MetricFamily<Series extends object> {
 }
 
 /** Formats labels for the exposition formats: `model="x",vendor="y"`. */
-export function labelTextOf(labels: readonly string[], values: readonly string[]): string {
+function labelTextOf(labels: readonly string[], values: readonly string[]): string {
   return labels.map((label, index) => `${label}="${escaped(values[index] ?? '')}"`).join(',')
 }
 
@@ -114,34 +114,29 @@ function escaped(value: string): string {
   return /[\\"\n]/.test(value) ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n') : value
 }
 
-/** Series of one number: a counter, which only rises, or a gauge. */
-export class NumberSeries {
+/** Series of a metric: its label values, and their text in an exposition. */
+class Series {
   readonly labelText: string
   readonly values: readonly string[]
-  value = 0
 
   constructor(labelText: string, values: readonly string[]) {
     this.labelText = labelText
     this.values = values
   }
+}
+
+/** Series of one number: a counter, which only rises, or a gauge. */
+export class NumberSeries extends Series {
+  value = 0
 }
 
 /** Counter of money: an exact sum. */
-export class MoneySeries {
-  readonly labelText: string
-  readonly values: readonly string[]
+export class MoneySeries extends Series {
   nanoDollars = 0n
-
-  constructor(labelText: string, values: readonly string[]) {
-    this.labelText = labelText
-    this.values = values
-  }
 }
 
 /** Counts of values by size, and their sum. */
-export class HistogramSeries {
-  readonly labelText: string
-  readonly values: readonly string[]
+export class HistogramSeries extends Series {
   /** Upper bounds, ascending, each inclusive. */
   readonly bounds: Float64Array
   /** Counts by bucket, not cumulative. The last bucket has no bound. */
@@ -149,8 +144,7 @@ export class HistogramSeries {
   sum = 0
 
   constructor(labelText: string, values: readonly string[], bounds: Float64Array) {
-    this.labelText = labelText
-    this.values = values
+    super(labelText, values)
     this.bounds = bounds
     this.counts = new Float64Array(bounds.length + 1)
   }
@@ -163,6 +157,8 @@ export class HistogramSeries {
     this.sum += value
   }
 }
+
+export type AnySeries = NumberSeries | MoneySeries | HistogramSeries
 
 /** Version of the package, which the build inserts. */
 declare const SIGNALBOX_VERSION: string | undefined

@@ -6,7 +6,7 @@ import { type Logger, silentLogger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
 import { bearsOperatorKey, operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
-import { HistogramSeries, type MetricFamily, MoneySeries, type NumberSeries } from './metric-family.ts'
+import { type AnySeries, HistogramSeries, type MetricFamily, MoneySeries } from './metric-family.ts'
 
 /** Access to the metrics. One of `operatorKey` and `authorize` is required: the numbers show what an operator spends, and on what. */
 export interface MetricsHandlerOptions {
@@ -53,12 +53,9 @@ export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerO
     if (!mayRead) {
       const { retryAfterSeconds } = operatorRefusal(request, systemClock, clientAddress)
       if (retryAfterSeconds !== undefined) {
+        const text = 'Too many wrong operator keys. Try again later.\n'
         const headers = ['retry-after', String(Math.ceil(retryAfterSeconds))]
-        return respond(sink, request, {
-          status: 429,
-          text: 'Too many wrong operator keys. Try again later.\n',
-          headers,
-        })
+        return respond(sink, request, { status: 429, text, headers })
       }
       const text = 'The operator key is missing or invalid. Send it as: Authorization: Bearer <OPERATOR_KEY>.\n'
       return respond(sink, request, { status: 401, text, headers: ['www-authenticate', 'Bearer'] })
@@ -142,8 +139,6 @@ export async function exposition(metrics: GatewayMetrics, { isOpenMetrics }: Exp
   }
   return isOpenMetrics ? `${text}# EOF\n` : text
 }
-
-type AnySeries = NumberSeries | MoneySeries | HistogramSeries
 
 function linesOf(
   { description: { name } }: MetricFamily<AnySeries>,

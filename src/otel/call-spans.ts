@@ -1,4 +1,4 @@
-import type { Attributes, Context, Span } from '@opentelemetry/api'
+import type { Attributes, Context, Link, Span, TextMapGetter, Tracer, TracerProvider } from '@opentelemetry/api'
 import { formatDollars } from '../core/money.ts'
 import type {
   AttemptEnd,
@@ -12,7 +12,46 @@ import type {
 } from '../core/observer.ts'
 import type { Usage } from '../core/usage.ts'
 import * as names from './names.ts'
-import { NO_LINKS, type Origin, originOf, type SpanSettings, toolCallOrigin } from './trace-context.ts'
+
+/** Used parts of the package `@opentelemetry/api`. */
+export type OtelApi = Pick<
+  typeof import('@opentelemetry/api'),
+  'context' | 'trace' | 'propagation' | 'createContextKey' | 'ROOT_CONTEXT' | 'SpanKind' | 'SpanStatusCode'
+>
+
+/** Options of {@link otel}. */
+export interface OtelOptions {
+  /** Ids of vendors that get the trace context, such as your own server. Baggage is never sent. Default: none. */
+  readonly propagateTo?: readonly string[]
+  /**
+   * Whether to hide calls to vendors from the host's HTTP instrumentation, which would send the trace context to every vendor. If
+   * false, the instrumentation creates its spans below the gateway's and decides what is sent, and `propagateTo` has no effect.
+   * Default true.
+   */
+  readonly hideFromVendors?: boolean
+  /**
+   * Use of a caller's `traceparent` if the host has no span. With `parent`, the default, it is the span's parent, and its sampling
+   * decision applies. With `link` it becomes a link, for callers who must not decide. With `ignore` it is not used. The option also
+   * applies to the `traceparent` in the message of a tool call, which as a parent takes precedence over a span of the host.
+   */
+  readonly incoming?: 'parent' | 'link' | 'ignore'
+  /** Whether calls to vendors have spans, which contain the tokens. Default true. */
+  readonly attempts?: boolean
+  /** Whether to add `gen_ai.usage.cost`, a double. By default only `signalbox.cost` is set, in exact decimal dollars. */
+  readonly costAttribute?: boolean
+  /** Version of the attribute names: October 2026, the default, or 1.41. */
+  readonly semconv?: names.SemanticConventions
+  /** Tracer provider. Defaults to the registered one. */
+  readonly tracerProvider?: TracerProvider
+  /** The host's copy of `@opentelemetry/api`, if this package would find another one: different versions do not work together. */
+  readonly api?: OtelApi
+}
+
+/** Options with the defaults filled in. */
+interface SpanSettings extends Required<Omit<OtelOptions, 'tracerProvider' | 'propagateTo'>> {
+  readonly tracer: Tracer
+  readonly propagateTo: ReadonlySet<string>
+}
 
 /** A request and its calls to vendors. */
 interface RequestSpan {
@@ -314,3 +353,55 @@ function toolCallAttributes(facts: ToolCallFacts): Attributes {
   if (protocolVersion !== undefined) attributes[names.MCP_PROTOCOL_VERSION] = protocolVersion
   return attributes
 }
+
+/** Parent and links of a span. */
+interface Origin {
+  readonly parent: Context
+  readonly links: Link[]
+  /** Whether the parent is another span of this process. */
+  readonly isInner: boolean
+}
+
+const NO_LINKS: Link[] = []
+
+/** Returns the origin of a request's span. A span of the host takes precedence, because the host has already read the headers. */
+function originOf({ api, incoming }: SpanSettings, facts: Pick<RequestFacts, 'header'>): Origin {
+  const active = api.context.active()
+  if (api.trace.getSpan(active) !== undefined) return { parent: active, links: NO_LINKS, isInner: true }
+  const alone = { parent: active, links: NO_LINKS, isInner: false }
+  if (incoming === 'ignore') return alone
+  const extracted = api.propagation.extract(active, facts, HEADER_GETTER)
+  const remote = extracted === active ? undefined : api.trace.getSpanContext(extracted)
+  if (remote === undefined) return alone
+  return incoming === 'link'
+    ? { ...alone, links: [{ context: remote }] }
+    : { ...alone, parent: api.trace.setSpanContext(active, remote) }
+}
+
+/**
+ * Returns the origin of a tool call's span. The trace context of the message takes precedence: it names the caller's span of this
+ * call, and a connection may carry several. The trace of the HTTP request then becomes a link.
+ */
+function toolCallOrigin(settings: SpanSettings, facts: ToolCallFacts): Origin {
+  const { api, incoming } = settings
+  const carrier = originOf(settings, facts)
+  if (incoming === 'ignore') return carrier
+  const remote = api.trace.getSpanContext(api.propagation.extract(api.ROOT_CONTEXT, facts, MESSAGE_GETTER))
+  if (remote === undefined) return carrier
+  if (incoming === 'link') return { ...carrier, links: [...carrier.links, { context: remote }] }
+  const outer = api.trace.getSpanContext(carrier.parent)
+  return {
+    parent: api.trace.setSpanContext(api.context.active(), remote),
+    links: outer === undefined ? NO_LINKS : [{ context: outer }],
+    isInner: carrier.isInner,
+  }
+}
+
+const keys = (): string[] => ['traceparent', 'tracestate']
+
+const HEADER_GETTER: TextMapGetter<Pick<RequestFacts, 'header'>> = {
+  get: (facts, name) => facts.header(name.toLowerCase()),
+  keys,
+}
+
+const MESSAGE_GETTER: TextMapGetter<ToolCallFacts> = { get: (facts, name) => facts.metadata(name), keys }

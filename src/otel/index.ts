@@ -7,14 +7,12 @@
  * const gateway = createGateway({ vendors, billing: 'off', observe: [otel()] })
  */
 
-import type { TracerProvider } from '@opentelemetry/api'
 import * as installedApi from '@opentelemetry/api'
 import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { Observer } from '../core/observer.ts'
-import { CallSpans } from './call-spans.ts'
-import type { SemanticConventions } from './names.ts'
-import type { OtelApi } from './trace-context.ts'
+import { CallSpans, type OtelOptions } from './call-spans.ts'
 
+export type { OtelApi, OtelOptions } from './call-spans.ts'
 export {
   type NoResource,
   type OtelDataPoint,
@@ -25,35 +23,6 @@ export {
   otelMetrics,
 } from './metrics.ts'
 export type { SemanticConventions } from './names.ts'
-export type { OtelApi } from './trace-context.ts'
-
-/** Options of {@link otel}. */
-export interface OtelOptions {
-  /** Ids of vendors that get the trace context, such as your own server. Baggage is never sent. Default: none. */
-  readonly propagateTo?: readonly string[]
-  /**
-   * Whether to hide calls to vendors from the host's HTTP instrumentation, which would send the trace context to every vendor. If
-   * false, the instrumentation creates its spans below the gateway's and decides what is sent, and `propagateTo` has no effect.
-   * Default true.
-   */
-  readonly hideFromVendors?: boolean
-  /**
-   * Use of a caller's `traceparent` if the host has no span. With `parent`, the default, it is the span's parent, and its sampling
-   * decision applies. With `link` it becomes a link, for callers who must not decide. With `ignore` it is not used. The option also
-   * applies to the `traceparent` in the message of a tool call, which as a parent takes precedence over a span of the host.
-   */
-  readonly incoming?: 'parent' | 'link' | 'ignore'
-  /** Whether calls to vendors have spans, which contain the tokens. Default true. */
-  readonly attempts?: boolean
-  /** Whether to add `gen_ai.usage.cost`, a double. By default only `signalbox.cost` is set, in exact decimal dollars. */
-  readonly costAttribute?: boolean
-  /** Version of the attribute names: October 2026, the default, or 1.41. */
-  readonly semconv?: SemanticConventions
-  /** Tracer provider. Defaults to the registered one. */
-  readonly tracerProvider?: TracerProvider
-  /** The host's copy of `@opentelemetry/api`, if this package would find another one: different versions do not work together. */
-  readonly api?: OtelApi
-}
 
 const OTEL_OPTIONS = memberNames<OtelOptions>()(
   'propagateTo hideFromVendors incoming attempts costAttribute semconv tracerProvider api',

@@ -1,13 +1,7 @@
 import type { Attributes, HrTime } from '@opentelemetry/api'
 import { checkMembers, memberNames } from '../core/known-members.ts'
 import type { GatewayMetrics } from '../metrics/gateway-metrics.ts'
-import {
-  HistogramSeries,
-  type MetricFamily,
-  MoneySeries,
-  type NumberSeries,
-  VERSION,
-} from '../metrics/metric-family.ts'
+import { type AnySeries, HistogramSeries, type MetricFamily, MoneySeries, VERSION } from '../metrics/metric-family.ts'
 import * as names from './names.ts'
 
 /** Metric producer for a reader of `@opentelemetry/sdk-metrics`. */
@@ -78,8 +72,6 @@ function timeOf(unixMs: number): HrTime {
   const seconds = Math.floor(unixMs / 1000)
   return [seconds, Math.round((unixMs - seconds * 1000) * 1e6)]
 }
-
-type AnySeries = NumberSeries | MoneySeries | HistogramSeries
 
 function metricOf({ description, series }: MetricFamily<AnySeries>, times: Times): OtelMetric {
   const { name, kind, help, labels } = description

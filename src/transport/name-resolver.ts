@@ -21,7 +21,7 @@ const HOSTS_FILE =
   process.platform === 'win32' ? `${process.env['SystemRoot']}\\System32\\drivers\\etc\\hosts` : '/etc/hosts'
 
 /** Options of {@link NameResolver}. */
-export interface NameResolverOptions {
+interface NameResolverOptions {
   /** Whether names may have private addresses. Such names are also looked up like those of vendors. Default `false`. */
   readonly allowPrivate?: boolean
   /** Addresses of DNS servers, with a port if it is not 53. Default: those of the system. */

@@ -17,7 +17,7 @@ export class OversizeEventError extends Error {
 }
 
 /** Reads server-sent events from bytes, at any chunk borders. */
-export interface SseReader {
+interface SseReader {
   /**
    * Processes the next bytes and reports the events that they complete, in order.
    * @throws OversizeEventError if one event exceeds the limit.

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { FormDataEncoder } from 'form-data-encoder'
 
 /** A form as a request body. */
-export interface EncodedForm {
+interface EncodedForm {
   /** `multipart/form-data; boundary=…`. */
   readonly contentType: string
   /** The body in order. File contents are the form's own chunks, not copies. */

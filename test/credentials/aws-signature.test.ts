@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { requestSigner, signatureOf } from '../../src/credentials/aws.ts'
-import { canonicalQuery, signingKey } from '../../src/credentials/aws-presign.ts'
+import { canonicalQuery, requestSigner, signatureOf, signingKey } from '../../src/credentials/aws-signature.ts'
 
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY'
 const NOW_MS = Date.UTC(2015, 7, 30, 12, 36)

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CredentialProvider } from '../../src/core/credential.ts'
-import { awsIdentity } from '../../src/credentials/aws-identity.ts'
-import { presign } from '../../src/credentials/aws-presign.ts'
+import { awsIdentity } from '../../src/credentials/aws.ts'
+import { presign } from '../../src/credentials/aws-signature.ts'
 import {
   awsBedrock,
   entraClientSecret,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { MODEL_MEMBERS } from '../../src/catalog/check-model-rows.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
+import { modelDefinition } from '../../src/catalog/parse-model-definitions.ts'
 import { MODEL_KINDS } from '../../src/core/model-kind.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../../src/endpoints/token-estimate.ts'
@@ -68,7 +68,7 @@ test('the page lists every member that a row can have', () => {
   const [, ...rows] = firstTable(section(page, 'Adding models'))
   const named = rows.flatMap(([members = '']) => members.replaceAll('`', '').split(', '))
 
-  expect(named.sort()).toEqual(Object.keys(MODEL_MEMBERS).sort())
+  expect(named.sort()).toEqual(Object.keys(modelDefinition().shape).sort())
 })
 
 test('the page says the tokens that a row without a limit is held for', () => {

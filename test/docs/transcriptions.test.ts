@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { TRANSCRIPTION_MEMBERS } from '../../src/catalog/check-model-rows.ts'
 import { TRANSCRIPTION_FORMATS } from '../../src/catalog/model-facts.ts'
 import { GEMINI_LISTENING_MODELS, GEMINI_TRANSCRIPTION } from '../../src/catalog/models/gemini-transcription.ts'
+import { modelDefinition } from '../../src/catalog/parse-model-definitions.ts'
 import { MAX_FILE_BYTES, transcriptType } from '../../src/endpoints/transcriptions/transcription-operation.ts'
 import { transcriptionFormSchema } from '../../src/endpoints/transcriptions/transcription-request.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
@@ -36,7 +36,7 @@ test('the page lists the members of a row, the fields of the schema and the form
 
   expect(names('Fields')).toEqual(Object.keys(transcriptionFormSchema().shape))
   expect(names('Formats').sort()).toEqual([...TRANSCRIPTION_FORMATS].sort())
-  for (const member of Object.keys(TRANSCRIPTION_MEMBERS))
+  for (const member of Object.keys(modelDefinition().shape.transcription.unwrap().shape))
     expect(section(page, 'Models')).toContain(`| \`${member}\` |`)
 })
 

@@ -1,5 +1,5 @@
 import type { ImageAbilities, ModelDefinition } from '../model.ts'
-import type { ImageFamily } from './image-family.ts'
+import type { ImageFamily } from '../model-facts.ts'
 
 // Each list is created by a call that is marked as pure, so that a bundle with one builder contains only the rows of its kind.
 

@@ -1,5 +1,5 @@
+import type { ImageFamily } from '../model-facts.ts'
 import { GEMINI_IMAGE_FAMILIES } from './gemini-models.ts'
-import type { ImageFamily } from './image-family.ts'
 import { OPENAI_IMAGE_FAMILIES } from './openai-models.ts'
 
 /** Returns the family of a vendor's own id, with or without its maker (`openai/gpt-image-2`), or `undefined` if it has none. */

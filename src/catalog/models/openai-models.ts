@@ -1,5 +1,5 @@
 import type { ImageAbilities, ModelDefinition } from '../model.ts'
-import type { ImageFamily } from './image-family.ts'
+import type { ImageFamily } from '../model-facts.ts'
 
 /**
  * Common abilities of the `gp-image-*` models (API specification, "Image edit request"; OpenAI API reference, images). Token

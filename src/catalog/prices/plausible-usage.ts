@@ -11,7 +11,7 @@ export interface UsageBounds {
 }
 
 /** Report that can be charged, and the names of its fields that were replaced or reduced. */
-export interface PlausibleUsage {
+interface PlausibleUsage {
   readonly usage: Usage
   /** Fields of {@link Usage}, or `usage` if the report was not an object. */
   readonly implausible: readonly string[]

@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { checkMembers, memberNames } from '../../core/known-members.ts'
+import { checkMembers } from '../../core/known-members.ts'
 import { parseDecimal } from '../../core/money.ts'
 import { onDemand } from '../../core/on-demand.ts'
-import { configurationError } from '../configuration-error.ts'
+import { schemaError } from '../../core/option-schema.ts'
 import { METERS, METERS_WITH_MINIMUM, type Meter } from './rate.ts'
 
 /** Row of a price list. */
@@ -23,8 +23,6 @@ export interface PriceRow {
   readonly when?: PriceConditions | undefined
 }
 
-const PRICE_ROW_MEMBERS = memberNames<PriceRow>()('model meter amount per minimum when')
-
 /** Conditions of a price: billing fields and their values, and the size of the prompt. */
 export interface PriceConditions {
   /** Number of input tokens, as counted by the vendor, that a call must exceed. The price then applies to all tokens of the call. */
@@ -41,8 +39,6 @@ export interface PriceFile {
   /** Comment for readers, without effect. */
   readonly comment?: string | undefined
 }
-
-const PRICE_FILE_MEMBERS = memberNames<PriceFile>()('currency prices comment')
 
 const LARGEST_UNIT_COUNT = 1_000_000_000_000
 
@@ -99,9 +95,9 @@ export function checkPriceFile(file: unknown): PriceFile {
     throw new TypeError(`prices: expected { currency: 'USD', prices: [...] }, not ${described(file)}`)
   checkNames(file)
   const outer = priceFile().safeParse(file)
-  if (!outer.success) throw configurationError('', outer.error.issues)
+  if (!outer.success) throw schemaError('', outer.error.issues)
   const rows = z.array(priceRow()).safeParse(outer.data.prices)
-  if (!rows.success) throw configurationError('prices', rows.error.issues)
+  if (!rows.success) throw schemaError('prices', rows.error.issues)
   return { currency: outer.data.currency, prices: rows.data, comment: outer.data.comment }
 }
 
@@ -111,11 +107,11 @@ function described(file: unknown): string {
 }
 
 function checkNames(file: object): void {
-  checkMembers(file, PRICE_FILE_MEMBERS, 'prices')
+  checkMembers(file, priceFile().shape, 'prices')
   const { prices } = file as Partial<PriceFile>
   if (!Array.isArray(prices)) return
   for (const [index, row] of prices.entries())
-    if (typeof row === 'object') checkMembers(row, PRICE_ROW_MEMBERS, '', `prices[${index}]`)
+    if (typeof row === 'object') checkMembers(row, priceRow().shape, '', `prices[${index}]`)
 }
 
 function isDecimal(text: string): boolean {

@@ -1,7 +1,13 @@
+import { isJsonObject } from '../../core/json.ts'
 import { exactDecimal, formatDecimal } from '../../core/money.ts'
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
-import { BUILT_IN_MODELS, LITELLM_PROVIDERS, PRICED_BY_THINKING_MODE } from '../models/built-in-models.ts'
+import {
+  BUILT_IN_MODELS,
+  LITELLM_PROVIDERS,
+  MODELS_DEV_PROVIDERS,
+  PRICED_BY_THINKING_MODE,
+} from '../models/built-in-models.ts'
 import type { PriceConditions, PriceFile, PriceRow } from './price-file.ts'
 import { THINKING_FIELD, THINKING_ON } from './prices.ts'
 import type { Meter } from './rate.ts'
@@ -37,7 +43,7 @@ export interface ImportedPrices {
 }
 
 /** Price of an entry before it is assigned to a model. */
-export interface EntryPrice {
+interface EntryPrice {
   readonly field: string
   readonly meter: Meter
   /** Amount in dollars. */
@@ -45,20 +51,35 @@ export interface EntryPrice {
   readonly when?: PriceConditions | undefined
 }
 
-/** Field of an entry without a usable price, and the reason. */
-export interface UnusedField {
-  readonly field: string
-  readonly reason: string
-}
-
 /** Reason for skipping a price of something that has no meter. */
-export const NO_METER = 'there is no meter for it'
+const NO_METER = 'there is no meter for it'
 
-/** Entry of a foreign list for one model of the catalog. */
-export interface PriceEntry {
+/** Prices in an entry of a foreign list. If several fields have a price for one meter and condition, the first one counts. */
+class EntryPrices {
   readonly key: string
-  readonly prices: readonly EntryPrice[]
-  readonly unused: readonly UnusedField[]
+  /** Prices by meter and condition, such as `input_token `. */
+  readonly bySlot = new Map<string, EntryPrice>()
+  /** Fields without a usable price. */
+  readonly unused: { readonly field: string; readonly reason: string }[] = []
+
+  constructor(key: string) {
+    this.key = key
+  }
+
+  /** @throws TypeError with entry and field of a price that is not an amount of dollars. */
+  add(fields: Entry, name: string, meter: Meter, when?: PriceConditions, path = ''): void {
+    const field = `${path}${name}`
+    const dollars = dollarsOf(this.key, fields, name)
+    const slot = `${meter} ${when === undefined ? '' : JSON.stringify(when)}`
+    const taken = this.bySlot.get(slot)
+    if (dollars === undefined || taken?.dollars === dollars) return
+    if (taken === undefined) this.bySlot.set(slot, { field, meter, dollars, when })
+    else this.skip(field, `${taken.field} has another value, which was used`)
+  }
+
+  skip(field: string, reason: string): void {
+    this.unused.push({ field, reason })
+  }
 }
 
 interface Candidate {
@@ -68,26 +89,23 @@ interface Candidate {
 }
 
 /** Power of ten of the units of token and character prices in price lists: millions. */
-export const MILLION_DIGITS = 6
+const MILLION_DIGITS = 6
 
 /** Collects the entries of a foreign price list by model. */
-export class PriceImport {
+class PriceImport {
   readonly #catalog: Catalog
+  /** Providers of the list whose ids differ from those of their vendors: vendor id → provider ids. */
+  readonly #providers: Readonly<Record<string, readonly string[]>>
   readonly #candidates = new Map<string, Candidate[]>()
   readonly #skipped: SkippedEntry[] = []
   readonly #reported: ReportedPrice[] = []
   /** Power of ten of the units of the list's token prices. */
   readonly #tokenDigits: number
 
-  constructor(catalog: Catalog, tokenDigits: number) {
+  constructor(catalog: Catalog, providers: Readonly<Record<string, readonly string[]>>, tokenDigits: number) {
     this.#catalog = catalog
+    this.#providers = providers
     this.#tokenDigits = tokenDigits
-  }
-
-  /** Returns the models that one of these vendors serves under this id. */
-  models(vendors: readonly string[], id: string): CatalogModel[] {
-    const names = (model: CatalogModel) => model.upstream === id || model.id === id || model.aliases.includes(id)
-    return this.#catalog.list().filter((model) => vendors.includes(model.vendor) && names(model))
   }
 
   skip(key: string, reason: string): void {
@@ -95,22 +113,41 @@ export class PriceImport {
   }
 
   /**
-   * Adds an entry for a model.
-   * @param id Name of the model in the list, without provider. An entry under the vendor's own id of a model takes precedence
-   *   over entries under its other names.
+   * Adds the prices of an entry to each model that the vendors of its provider serve under its name.
+   * @param entry Key of the entry, and the id in it. An entry under the vendor's own id of a model takes precedence over entries under
+   *   its other names.
+   * @param read Returns the prices for a model, or the reason for skipping them.
    * @throws TypeError with entry and field of a price that is not an amount of dollars.
    */
-  add(model: CatalogModel, id: string, entry: PriceEntry): void {
-    for (const { field, reason } of entry.unused) this.#report(model.id, entry.key, field, reason)
-    const fault = faultOf(model, entry.prices)
+  addEntry(
+    entry: { readonly key: string; readonly provider: string; readonly id: string; readonly name?: string },
+    read: (model: CatalogModel) => EntryPrices | string,
+  ): void {
+    const { key, provider, id, name = id } = entry
+    const models = this.#catalog
+      .list()
+      .filter(({ vendor }) => vendor === provider || this.#providers[vendor]?.includes(provider) === true)
+      .filter((model) => model.upstream === name || model.id === name || model.aliases.includes(name))
+    if (models.length === 0) this.skip(key, 'not a model of the catalog at its vendor')
+    for (const model of models) {
+      const found = read(model)
+      if (typeof found === 'string') this.skip(key, found)
+      else this.#add(model, id, found)
+    }
+  }
+
+  #add(model: CatalogModel, id: string, { key, bySlot, unused }: EntryPrices): void {
+    const found = [...bySlot.values()]
+    for (const { field, reason } of unused) this.#report(model.id, key, field, reason)
+    const fault = faultOf(model, found)
     if (fault !== undefined) {
-      this.skip(entry.key, fault)
+      this.skip(key, fault)
       return
     }
-    const prices = PRICED_BY_THINKING_MODE.has(model.vendor) ? byMode(entry.prices) : entry.prices
-    const rows = prices.map((price) => this.#row(model.id, entry.key, price))
+    const prices = PRICED_BY_THINKING_MODE.has(model.vendor) ? byMode(found) : found
+    const rows = prices.map((price) => this.#row(model.id, key, price))
     const candidates = this.#candidates.get(model.id) ?? []
-    candidates.push({ key: entry.key, isExact: model.upstream === id, rows })
+    candidates.push({ key, isExact: model.upstream === id, rows })
     this.#candidates.set(model.id, candidates)
   }
 
@@ -178,7 +215,7 @@ function faultOf(model: CatalogModel, prices: readonly EntryPrice[]): string | u
  * Reads an amount of dollars; undefined if the field is absent or null.
  * @throws TypeError with entry and field.
  */
-export function dollarsOf(key: string, entry: Readonly<Record<string, unknown>>, field: string): number | undefined {
+function dollarsOf(key: string, entry: Readonly<Record<string, unknown>>, field: string): number | undefined {
   const value = entry[field]
   if (value === undefined || value === null) return undefined
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) throw priceError(key, field, value)
@@ -190,13 +227,8 @@ export function dollarsOf(key: string, entry: Readonly<Record<string, unknown>>,
  * @throws TypeError with the name if it is not an object.
  */
 export function objectOf(name: string, value: unknown): Readonly<Record<string, unknown>> {
-  if (!isObject(value)) throw new TypeError(`${name}: must be an object`)
+  if (!isJsonObject(value)) throw new TypeError(`${name}: must be an object`)
   return value
-}
-
-/** Whether a value is a JSON object, and neither list nor null. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Returns the error for a price that is not an amount of dollars, with entry and field. */
@@ -205,7 +237,7 @@ function priceError(key: string, field: string, value: unknown): TypeError {
 }
 
 /** Price in the format of a price row. */
-export interface DecimalAmount {
+interface DecimalAmount {
   /** Dollars for `per` units, as a decimal string. */
   readonly amount: string
   /** A power of ten. */
@@ -249,7 +281,7 @@ function shiftedText(numerator: bigint, scale: number): string | undefined {
 type Entry = Readonly<Record<string, unknown>>
 
 /** Fields whose meaning does not depend on the rest of the entry. If an entry has two fields for one meter, the first one counts. */
-const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
+const LITELLM_FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
   ['input_cost_per_token', 'input_token'],
   ['output_cost_per_token', 'output_token'],
   ['cache_read_input_token_cost', 'cached_input_token'],
@@ -267,7 +299,7 @@ const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
 ]
 
 /** Price of all tokens of a call whose prompt is longer. */
-const ABOVE_TOKENS = /^(.+)_above_(\d+)k_tokens$/
+const LITELLM_ABOVE_TOKENS = /^(.+)_above_(\d+)k_tokens$/
 
 const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
 
@@ -287,9 +319,9 @@ const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
  * @throws TypeError with the entry and the field of an invalid price.
  */
 export function importLitellmPrices(json: unknown, catalog: Catalog = createCatalog(BUILT_IN_MODELS)): ImportedPrices {
-  const collected = new PriceImport(catalog, 0)
+  const collected = new PriceImport(catalog, LITELLM_PROVIDERS, 0)
   for (const [key, value] of Object.entries(objectOf('prices', json))) {
-    if (!isObject(value)) {
+    if (!isJsonObject(value)) {
       collected.skip(key, 'not an entry of a model')
       continue
     }
@@ -297,103 +329,78 @@ export function importLitellmPrices(json: unknown, catalog: Catalog = createCata
     // `vertex_ai/…` for the provider `vertex_ai-language-models`.
     const prefix = [provider, provider.split('-')[0]].find((name) => key.startsWith(`${name}/`))
     const id = prefix === undefined ? key : key.slice(prefix.length + 1)
-    const models = collected.models(vendorsOf(provider), id)
-    if (models.length === 0) collected.skip(key, 'not a model of the catalog at its vendor')
-    for (const model of models) collected.add(model, id, priceEntry(key, value, model))
+    collected.addEntry({ key, provider, id }, (model) => litellmPrices(key, value, model))
   }
   return collected.finish('imported from a price list in the format of LiteLLM')
 }
 
-function vendorsOf(provider: string): string[] {
-  const renamed = Object.entries(LITELLM_PROVIDERS).filter(([, ids]) => ids.includes(provider))
-  return [provider, ...renamed.map(([vendor]) => vendor)]
-}
-
-function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry {
-  const prices = new Map<string, EntryPrice>()
-  const unused: UnusedField[] = []
-  const add = (name: string, meter: Meter, when?: PriceConditions, tier?: PricedTier): void => {
-    const field = tier === undefined ? name : `${tier.path}.${name}`
-    const dollars = dollarsOf(key, tier?.fields ?? entry, name)
-    const slot = `${meter} ${when === undefined ? '' : JSON.stringify(when)}`
-    const taken = prices.get(slot)
-    if (dollars === undefined || taken?.dollars === dollars) return
-    if (taken === undefined) prices.set(slot, { field, meter, dollars, when })
-    else unused.push({ field, reason: `${taken.field} has another value, which was used` })
-  }
-
-  for (const [field, meter] of FIELDS) add(field, meter)
-  const special = new Set(FIELDS.map(([field]) => field))
-  for (const field of Object.keys(entry)) {
-    const [, base, thousands] = ABOVE_TOKENS.exec(field) ?? []
-    const meter = FIELDS.find(([name]) => name === base)?.[1]
-    if (meter === undefined) continue
-    add(field, meter, { inputTokensAbove: Number(thousands) * 1000 })
+function litellmPrices(key: string, entry: Entry, model: CatalogModel): EntryPrices {
+  const prices = new EntryPrices(key)
+  for (const [field, meter] of LITELLM_FIELDS) prices.add(entry, field, meter)
+  const special = new Set(LITELLM_FIELDS.map(([field]) => field))
+  const addSpecial = (field: string, meter: Meter, when?: PriceConditions): void => {
+    prices.add(entry, field, meter, when)
     special.add(field)
   }
-  for (const tier of tiersOf(entry)) {
-    const { path, fields, above } = tier
+  for (const field of Object.keys(entry)) {
+    const [, base, thousands] = LITELLM_ABOVE_TOKENS.exec(field) ?? []
+    const meter = LITELLM_FIELDS.find(([name]) => name === base)?.[1]
+    if (meter !== undefined) addSpecial(field, meter, { inputTokensAbove: Number(thousands) * 1000 })
+  }
+  for (const { path, fields, above } of tiersOf(entry)) {
     if (above === undefined) {
-      unused.push({ field: path, reason: 'has a condition that cannot be expressed' })
+      prices.skip(path, UNKNOWN_CONDITION)
       continue
     }
     const when = above === 0 ? undefined : { inputTokensAbove: above }
-    for (const [field, meter] of FIELDS) add(field, meter, when, tier)
+    for (const [field, meter] of LITELLM_FIELDS) prices.add(fields, field, meter, when, `${path}.`)
     for (const name of Object.keys(fields))
-      if (isPriceField(name) && !special.has(name)) unused.push({ field: `${path}.${name}`, reason: reasonFor(name) })
+      if (isPriceField(name) && !special.has(name)) prices.skip(`${path}.${name}`, reasonFor(name))
   }
   special.add('tiered_pricing')
   if (model.kinds.includes('video')) {
-    add('output_cost_per_second', 'video_second')
-    special.add('output_cost_per_second')
+    addSpecial('output_cost_per_second', 'video_second')
     for (const field of Object.keys(entry)) {
       const resolution = SECONDS_BY_RESOLUTION.exec(field)?.[1]
-      if (resolution === undefined) continue
-      add(field, 'video_second', { resolution })
-      special.add(field)
+      if (resolution !== undefined) addSpecial(field, 'video_second', { resolution })
     }
   }
+  // The list prices a generated image by its request if the vendor sells images individually.
   if (
     makesPictures(model) &&
     !isGiven(entry, 'output_cost_per_image') &&
     !isGiven(entry, 'output_cost_per_image_token')
-  ) {
-    // The list prices a generated image by its request if the vendor sells images individually.
-    add('input_cost_per_image', 'image')
-    special.add('input_cost_per_image')
-  }
+  )
+    addSpecial('input_cost_per_image', 'image')
   const addOtherwise = (field: string, meter: Meter): void => {
     // A 0 next to another price means that there is no price.
-    if (dollarsOf(key, entry, field) !== 0) add(field, meter)
-    special.add(field)
+    if (dollarsOf(key, entry, field) === 0) special.add(field)
+    else addSpecial(field, meter)
   }
-  if (model.kinds.includes('rerank') && !prices.get('input_token ')?.dollars)
+  if (model.kinds.includes('rerank') && !prices.bySlot.get('input_token ')?.dollars)
     addOtherwise('input_cost_per_query', 'search_unit')
   if (model.kinds.includes('transcription') && !model.kinds.includes('chat'))
     for (const field of ['input_cost_per_second', 'output_cost_per_second']) addOtherwise(field, 'audio_second')
-  payPicturesOnce(prices, unused)
-  for (const field of Object.keys(entry)) {
-    if (!special.has(field) && isPriceField(field) && isGiven(entry, field)) {
-      unused.push({ field, reason: reasonFor(field) })
-    }
-  }
-  return { key, prices: [...prices.values()], unused }
+  payPicturesOnce(prices)
+  for (const field of Object.keys(entry))
+    if (!special.has(field) && isPriceField(field) && isGiven(entry, field)) prices.skip(field, reasonFor(field))
+  return prices
 }
 
 /** The list often has both a price per image and a price of its tokens, although only one of them is due. */
-function payPicturesOnce(prices: Map<string, EntryPrice>, unused: UnusedField[]): void {
-  const picture = prices.get('image ')
+function payPicturesOnce({ bySlot, unused }: EntryPrices): void {
+  const picture = bySlot.get('image ')
   if (picture === undefined) return
-  if (prices.has('output_image_token ')) {
-    prices.delete('image ')
-    unused.push({
-      field: picture.field,
-      reason: 'image tokens have a price, so the image would be charged twice',
-    })
-  } else if (prices.has('output_token ')) {
-    prices.set('output_image_token ', { field: picture.field, meter: 'output_image_token', dollars: 0 })
+  const { field } = picture
+  if (bySlot.has('output_image_token ')) {
+    bySlot.delete('image ')
+    unused.push({ field, reason: 'image tokens have a price, so the image would be charged twice' })
+  } else if (bySlot.has('output_token ')) {
+    bySlot.set('output_image_token ', { field, meter: 'output_image_token', dollars: 0 })
   }
 }
+
+const UNKNOWN_CONDITION = 'has a condition that cannot be expressed'
 
 /** Entry of `tiered_pricing`: prices by the size of the prompt. */
 interface PricedTier {
@@ -405,7 +412,7 @@ interface PricedTier {
 
 function tiersOf({ tiered_pricing: tiers }: Entry): readonly PricedTier[] {
   return (Array.isArray(tiers) ? tiers : []).map((tier: unknown, index) => {
-    const fields = isObject(tier) ? tier : {}
+    const fields = isJsonObject(tier) ? tier : {}
     const { range } = fields
     const above: unknown = Array.isArray(range) ? range[0] : undefined
     const isSize = Number.isSafeInteger(above) && (above as number) >= 0
@@ -429,4 +436,90 @@ function reasonFor(field: string): string {
   if (/_(?:batches|flex|priority)$/.test(field)) return 'applies only to another service tier'
   if (field === 'search_context_cost_per_query') return 'prices by the size of a search cannot be expressed'
   return NO_METER
+}
+
+/** Members of `cost`, in dollars per million tokens. */
+const MODELS_DEV_FIELDS: Readonly<Record<string, Meter>> = {
+  input: 'input_token',
+  output: 'output_token',
+  cache_read: 'cached_input_token',
+  cache_write: 'cache_write_token',
+  reasoning: 'reasoning_token',
+  input_audio: 'input_audio_token',
+}
+
+/** Prices of all tokens of a call whose prompt is longer. */
+const MODELS_DEV_ABOVE_TOKENS = /^context_over_(\d+)k$/
+
+/**
+ * Reads the `api.json` of models.dev: providers by id, each with `models` by id, each with `cost` in dollars per million tokens.
+ * An entry applies to a model of the catalog if the provider is the model's vendor and the entry's id is the vendor's own id of
+ * the model, its public id or an alias.
+ *
+ * Amounts keep every digit. Prices of long prompts (`tiers`, `context_over_200k`) become rows with `inputTokensAbove`. If the two
+ * differ, the one in `tiers` counts and the other is reported. Prices of audio output are reported, too. At vendors that price
+ * output by mode, `reasoning` becomes a row with `thinking: 'on'`. Models of video, speech and transcription are skipped, because
+ * the list does not price them by token.
+ *
+ * @param json Parsed file.
+ * @param catalog Catalog of the models to look for. Defaults to the built-in models.
+ * @throws TypeError with the entry and the field of an invalid price.
+ */
+export function importModelsDevPrices(
+  json: unknown,
+  catalog: Catalog = createCatalog(BUILT_IN_MODELS),
+): ImportedPrices {
+  const collected = new PriceImport(catalog, MODELS_DEV_PROVIDERS, MILLION_DIGITS)
+  for (const [provider, value] of Object.entries(objectOf('prices', json))) {
+    const models = objectOf(`${JSON.stringify(provider)}.models`, objectOf(JSON.stringify(provider), value)['models'])
+    for (const [id, row] of Object.entries(models)) {
+      const key = `${provider}/${id}`
+      collected.addEntry({ key, provider, id, name: withoutDefault(id) }, (model) =>
+        isSoldByToken(model)
+          ? modelsDevPrices(key, objectOf(JSON.stringify(key), row))
+          : `${model.id} is not sold by the token`,
+      )
+    }
+  }
+  return collected.finish('imported from a price list in the format of models.dev')
+}
+
+/** Returns the id as its vendor documents it. `@default` names the version that an id without a version also means. */
+export function withoutDefault(id: string): string {
+  return id.replace(/@default$/, '')
+}
+
+const KINDS_NOT_PRICED_BY_TOKEN = ['video', 'speech', 'transcription']
+
+function isSoldByToken(model: CatalogModel): boolean {
+  return model.kinds.includes('chat') || !KINDS_NOT_PRICED_BY_TOKEN.some((kind) => model.kinds.includes(kind))
+}
+
+function modelsDevPrices(key: string, row: Entry): EntryPrices {
+  const prices = new EntryPrices(key)
+  const cost = objectOf(`${JSON.stringify(key)}.cost`, row['cost'] ?? {})
+  const add = (path: string, fields: Entry, when?: PriceConditions): void => {
+    for (const name of Object.keys(fields)) {
+      if (name === 'tier' || name === 'tiers' || MODELS_DEV_ABOVE_TOKENS.test(name)) continue
+      const meter = Object.hasOwn(MODELS_DEV_FIELDS, name) ? MODELS_DEV_FIELDS[name] : undefined
+      if (meter === undefined) prices.skip(`${path}.${name}`, NO_METER)
+      else prices.add(fields, name, meter, when, `${path}.`)
+    }
+  }
+  add('cost', cost)
+  const { tiers } = cost
+  for (const [index, tier] of (Array.isArray(tiers) ? tiers : []).entries()) {
+    const path = `cost.tiers[${index}]`
+    const fields = objectOf(`${JSON.stringify(key)}.${path}`, tier)
+    const { type, size } = isJsonObject(fields['tier']) ? fields['tier'] : {}
+    if (type === 'context' && Number.isSafeInteger(size)) add(path, fields, { inputTokensAbove: size as number })
+    else prices.skip(path, UNKNOWN_CONDITION)
+  }
+  for (const name of Object.keys(cost)) {
+    const thousands = MODELS_DEV_ABOVE_TOKENS.exec(name)?.[1]
+    if (thousands === undefined || cost[name] === null) continue
+    const fields = objectOf(`${JSON.stringify(key)}.cost.${name}`, cost[name])
+    add(`cost.${name}`, fields, { inputTokensAbove: Number(thousands) * 1000 })
+  }
+  return prices
 }

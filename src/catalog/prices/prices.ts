@@ -77,7 +77,7 @@ export const THINKING_OFF = 'off'
  * Price field of the service tier. Requests name the ordinary tier explicitly as {@link ORDINARY_TIER}, which needs no row; a
  * request without the field may be served at any tier.
  */
-export const TIER_FIELD = 'service_tier'
+const TIER_FIELD = 'service_tier'
 
 /** Whether a row applies to ordinary calls, and not only to batch requests or answers from the cache. */
 export function isOfCalls({ when }: PriceRow): boolean {

@@ -80,7 +80,7 @@ export interface Rate {
 }
 
 /** Prices of calls above a number of input tokens. */
-export interface RateTier {
+interface RateTier {
   readonly inputTokensAbove: number
   readonly rate: Rate
 }

@@ -1,7 +1,9 @@
+import { isJsonObject } from '../../core/json.ts'
 import { kindFacts, MODEL_KINDS } from '../../core/model-kind.ts'
 import { PRICED_BY_THINKING_MODE } from '../models/built-in-models.ts'
-import { isObject, objectOf } from '../prices/price-import.ts'
+import { objectOf, withoutDefault } from '../prices/price-import.ts'
 import {
+  ABILITIES,
   dateSeconds,
   type ListPrice,
   type ListPriceTier,
@@ -43,19 +45,14 @@ export function modelsFromModelsDev(provider: string, json: unknown): VendorMode
     })
 }
 
-/** Returns the id as its vendor documents it. `@default` names the version that an id without a version also means. */
-export function withoutDefault(id: string): string {
-  return id.replace(/@default$/, '')
-}
-
 function modelOf(id: string, entry: Readonly<Record<string, unknown>>, fields: CostFields): VendorModel | undefined {
-  const modalities = isObject(entry['modalities']) ? entry['modalities'] : {}
+  const modalities = isJsonObject(entry['modalities']) ? entry['modalities'] : {}
   const inputModalities = modalitiesOf(modalities['input'])
   const outputModalities = modalitiesOf(modalities['output'])
   const kinds = kindsOf(id, entry, inputModalities, outputModalities)
   if (kinds === undefined) return undefined
-  const limit = isObject(entry['limit']) ? entry['limit'] : {}
-  const cost = isObject(entry['cost']) ? entry['cost'] : {}
+  const limit = isJsonObject(entry['limit']) ? entry['limit'] : {}
+  const cost = isJsonObject(entry['cost']) ? entry['cost'] : {}
   const price = priceOf(cost, fields)
   const isChat = kinds[0] === 'chat'
   const contextTokens = countOf(limit['context'])
@@ -72,9 +69,7 @@ function modelOf(id: string, entry: Readonly<Record<string, unknown>>, fields: C
     },
     inputModalities,
     outputModalities,
-    abilities: (['reasoning', 'tool_call', 'structured_output', 'temperature'] as const).filter(
-      (ability) => isChat && entry[ability] === true,
-    ),
+    abilities: ABILITIES.filter((ability) => isChat && entry[ability] === true),
     created: typeof entry['release_date'] === 'string' ? dateSeconds(entry['release_date']) : 0,
     ...(price === undefined ? {} : { price }),
     tiers: price === undefined ? [] : tiersOf(cost, fields),
@@ -127,7 +122,7 @@ export function decimalText(amount: number): string {
 function tiersOf(cost: Readonly<Record<string, unknown>>, fields: CostFields): ListPriceTier[] {
   const tiers: ListPriceTier[] = []
   for (const tier of Array.isArray(cost['tiers']) ? cost['tiers'] : []) {
-    if (!isObject(tier) || !isObject(tier['tier']) || tier['tier']['type'] !== 'context') continue
+    if (!isJsonObject(tier) || !isJsonObject(tier['tier']) || tier['tier']['type'] !== 'context') continue
     const inputTokensAbove = countOf(tier['tier']['size'])
     const price = priceOf(tier, fields)
     if (inputTokensAbove !== undefined && price !== undefined) tiers.push({ inputTokensAbove, ...price })

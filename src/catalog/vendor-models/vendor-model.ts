@@ -1,39 +1,53 @@
 import { type AnyModelKind, KIND_FACTS, MODEL_KINDS } from '../../core/model-kind.ts'
 import type { ModelLimits } from '../model-facts.ts'
 
-/** Input and output modalities of models, as named by public catalogs. */
-export const MODALITIES = ['text', 'image', 'audio', 'video', 'pdf'] as const
+/** Letters of the input and output modalities of models, as named by public catalogs. */
+const MODALITY_LETTERS = { text: 't', image: 'i', audio: 'a', video: 'v', pdf: 'p' } as const
 
-/** Modality: a member of {@link MODALITIES}. */
-export type Modality = (typeof MODALITIES)[number]
+/** Input or output modality of a model. */
+export type Modality = keyof typeof MODALITY_LETTERS
 
-/** Abilities of models, as named by public catalogs. */
-export const ABILITIES = ['reasoning', 'tool_call', 'structured_output', 'temperature'] as const
+export const MODALITIES = Object.keys(MODALITY_LETTERS) as [Modality, ...Modality[]]
 
-/** Ability: a member of {@link ABILITIES}. */
-export type Ability = (typeof ABILITIES)[number]
+/** Letters of the abilities of models, as named by public catalogs. */
+const ABILITY_LETTERS = { reasoning: 'r', tool_call: 'f', structured_output: 's', temperature: 't' } as const
 
-/** Reasoning efforts, from least to most; `none` turns reasoning off. */
-export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+/** Ability of a model. */
+export type Ability = keyof typeof ABILITY_LETTERS
+
+export const ABILITIES = Object.keys(ABILITY_LETTERS) as [Ability, ...Ability[]]
+
+/** Letters of the reasoning efforts, from least to most; `none` turns reasoning off. */
+const EFFORT_LETTERS = { none: 'n', minimal: 'i', low: 'l', medium: 'm', high: 'h', xhigh: 'x', max: 'a' } as const
+
+type Effort = keyof typeof EFFORT_LETTERS
+
+/** Reasoning efforts, from least to most. */
+export const EFFORTS = Object.keys(EFFORT_LETTERS) as [Effort, ...Effort[]]
+
+/** Fields of a list price, in the order of a line. */
+const PRICE_FIELDS = [
+  ...([
+    'input',
+    'output',
+    'cachedInput',
+    'cacheWrite',
+    'reasoning',
+    'inputAudio',
+    'inputImage',
+    'outputImage',
+  ] as const),
+  // Dollars per hour of input audio.
+  'audioHour',
+  // Price of all output of a call in which the model thinks, at vendors that price output by mode.
+  'thinkingOutput',
+] as const
 
 /**
  * List prices as decimal strings, in dollars per million tokens. If the model converts text to speech and has no price of
  * `output`, per million characters.
  */
-export interface ListPrice {
-  readonly input?: string
-  readonly output?: string
-  readonly cachedInput?: string
-  readonly cacheWrite?: string
-  readonly reasoning?: string
-  readonly inputAudio?: string
-  readonly inputImage?: string
-  readonly outputImage?: string
-  /** Dollars per hour of input audio. */
-  readonly audioHour?: string
-  /** Price of all output of a call in which the model thinks, at vendors that price output by mode. */
-  readonly thinkingOutput?: string
-}
+export type ListPrice = { readonly [Field in (typeof PRICE_FIELDS)[number]]?: string }
 
 /** List price for calls with more input tokens than `inputTokensAbove`. */
 export interface ListPriceTier extends ListPrice {
@@ -41,7 +55,7 @@ export interface ListPriceTier extends ListPrice {
 }
 
 /** List price that applies from a day on, in Unix seconds. */
-export interface LaterListPrice extends ListPrice {
+interface LaterListPrice extends ListPrice {
   readonly from: number
 }
 
@@ -83,43 +97,11 @@ export function effortsOf({ efforts = [], abilities }: VendorModel): readonly st
   return abilities.length > 0 && !abilities.includes('reasoning') ? [] : undefined
 }
 
-const PRICE_FIELDS = [
-  'input',
-  'output',
-  'cachedInput',
-  'cacheWrite',
-  'reasoning',
-  'inputAudio',
-  'inputImage',
-  'outputImage',
-  'audioHour',
-  'thinkingOutput',
-] as const satisfies readonly (keyof ListPrice)[]
-
 const KIND_LETTERS: Readonly<Record<string, string>> = Object.fromEntries(
   MODEL_KINDS.map((kind) => [kind, KIND_FACTS[kind].letter]),
 )
 
-const MODALITY_LETTERS: Readonly<Record<Modality, string>> = { text: 't', image: 'i', audio: 'a', video: 'v', pdf: 'p' }
-
-const ABILITY_LETTERS: Readonly<Record<Ability, string>> = {
-  reasoning: 'r',
-  tool_call: 'f',
-  structured_output: 's',
-  temperature: 't',
-}
-
 const DAY_SECONDS = 24 * 60 * 60
-
-const EFFORT_LETTERS: Readonly<Record<string, string>> = {
-  none: 'n',
-  minimal: 'i',
-  low: 'l',
-  medium: 'm',
-  high: 'h',
-  xhigh: 'x',
-  max: 'a',
-}
 
 /** Field of a line: its text, and the members that a text encodes; `known` has the members of the fields before it. */
 interface LineField {

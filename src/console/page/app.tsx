@@ -61,8 +61,7 @@ export function App() {
       <Form
         name="Operator"
         button="Open"
-        isRunning={isAsking}
-        error={fault}
+        change={{ isRunning: isAsking, error: fault }}
         onSubmit={({ key }) => {
           useOperatorKey(key)
           open(false)

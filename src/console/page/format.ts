@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { OperatorScope } from '../../admin/admin-route.ts'
-import type { Session } from './api.ts'
+import { queryOf, type Session } from './api.ts'
 
 const NANOS = 1_000_000_000n
 
@@ -91,9 +91,7 @@ export function hrefOf(
   steps: readonly string[],
   query: Readonly<Record<string, string | number | undefined>> = {},
 ): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
-  return `#/${steps.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`
+  return `#/${steps.map(encodeURIComponent).join('/')}${queryOf(query)}`
 }
 
 /** Whether the operator may do this here. Forbidden actions are not shown; the API rejects them in any case. */

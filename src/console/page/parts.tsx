@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import type { Read } from './api.ts'
-import { exactMoney, money } from './format.ts'
+import type { Change, List, Read } from './api.ts'
+import { exactMoney, hrefOf, money } from './format.ts'
 
 type Children = { readonly children?: ComponentChildren }
 
@@ -36,14 +36,6 @@ export function Amount({ of }: { of: string | bigint }) {
   return <span title={exactMoney(of)}>{money(of)}</span>
 }
 
-export function AmountCell({ of }: { of: string | bigint }) {
-  return (
-    <td class="number">
-      <Amount of={of} />
-    </td>
-  )
-}
-
 export function Cards({ children }: Children) {
   return <dl class="cards">{children}</dl>
 }
@@ -51,6 +43,15 @@ export function Cards({ children }: Children) {
 /** Hint for an empty list. */
 export function Empty({ children }: Children) {
   return <p class="empty">{children}</p>
+}
+
+/** Hint for a list that a filter of the view has emptied. */
+export function NoMatch({ view, children }: Children & { view: string }) {
+  return (
+    <>
+      {children} <a href={hrefOf([view])}>Show all</a>
+    </>
+  )
 }
 
 export function Fault({ text }: { text: string | undefined }) {
@@ -76,67 +77,118 @@ export function Badge({ kind, children }: Children & { kind: 'good' | 'bad' | 'w
   return <span class={`badge ${kind}`}>{children}</span>
 }
 
-/** Title of a column. In a list, the title of a column of numbers. */
-type Column = string | readonly [string]
-
-interface PagerProps {
-  /** Cursor of this page, or `undefined` for the first page. */
-  readonly after: string | undefined
-  /** Cursor of the next page, or `null` for the last page. */
-  readonly next: string | null
-  /** Labels of the links to the first page and to the next page. */
-  readonly labels: readonly [first: string, next: string]
-  onPage(after: string | undefined): void
+/** Small button in a row or a heading. */
+export function SmallButton({ onClick, isDisabled = false, children }: Children & ButtonProps) {
+  return (
+    <button type="button" class="small" disabled={isDisabled} onClick={onClick}>
+      {children}
+    </button>
+  )
 }
 
+interface ButtonProps {
+  readonly isDisabled?: boolean
+  onClick(): void
+}
+
+/** Pages of a list: either each has a URL, or a function shows it. */
+type PagerProps = {
+  /** Cursor of this page, or `undefined` for the first page. */
+  readonly after: string | undefined
+  /** Labels of the links to the first page and to the next page. */
+  readonly labels: readonly [first: string, next: string]
+} & ({ href(after: string | undefined): string } | { onPage(after: string | undefined): void })
+
 /** Links to other pages of a list; nothing if there is only one page. */
-export function Pager({ after, next, labels: [first, further], onPage }: PagerProps) {
+function Pager({ next, ...pages }: PagerProps & { readonly next: string | null }) {
+  const { after, labels } = pages
+  const link = (label: string, to: string | undefined) =>
+    'href' in pages ? (
+      <a href={pages.href(to)}>{label}</a>
+    ) : (
+      <SmallButton onClick={() => pages.onPage(to)}>{label}</SmallButton>
+    )
   if (after === undefined && next === null) return null
   return (
     <p class="pager">
-      {after === undefined ? null : (
-        <button type="button" class="small" onClick={() => onPage(undefined)}>
-          {first}
-        </button>
-      )}{' '}
-      {next === null ? null : (
-        <button type="button" class="small" onClick={() => onPage(next)}>
-          {further}
-        </button>
-      )}
+      {after === undefined ? null : link(labels[0], undefined)} {next === null ? null : link(labels[1], next)}
     </p>
   )
 }
 
+/** Column of a table: its title, the content of a row's cell, and the style of the cells. */
+export type Column<Row> = readonly [
+  title: string,
+  cell: (row: Row) => ComponentChildren,
+  style?: 'number' | 'wide' | 'name',
+]
+
+interface TableProps<Row extends { readonly id: string }> {
+  readonly name: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly isTall?: boolean
+}
+
 /** Table that scrolls horizontally on narrow pages, also by keyboard. */
-export function Table({ name, head, children }: Children & { name: string; head: readonly Column[] }) {
+export function Table<Row extends { readonly id: string }>({ name, columns, rows, isTall = false }: TableProps<Row>) {
   return (
-    <Scroll name={name}>
+    // It is not a landmark, because its section is one.
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard in every browser
+    <div class={isTall ? 'scroll tall' : 'scroll'} role="group" aria-label={name} tabIndex={0}>
       <table>
         <caption class="hidden">{name}</caption>
         <thead>
           <tr>
-            {head.map((column) => (
-              <th key={String(column)} scope="col" class={typeof column === 'string' ? '' : 'number'}>
-                {column}
+            {columns.map(([title, , style]) => (
+              <th key={title} scope="col" class={style === 'number' ? style : ''}>
+                {title}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>{children}</tbody>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.id}>
+              {columns.map(([title, cell, style]) =>
+                style === 'name' ? (
+                  <th key={title} scope="row">
+                    {cell(row)}
+                  </th>
+                ) : (
+                  <td key={title} class={style}>
+                    {cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
       </table>
-    </Scroll>
+    </div>
   )
 }
 
-/** Container that scrolls its overflow. It is not a landmark, because its section is one. */
-function Scroll({ name, class: own = 'scroll', children }: Children & { name: string; class?: string }) {
+interface ListTableProps<Row extends { readonly id: string }> extends Omit<TableProps<Row>, 'rows'> {
+  readonly of: Read<List<Row>>
+  /** Hint for a list without rows. */
+  readonly empty: ComponentChildren
+  /** Pages of the list. If omitted, only the first page can be seen. */
+  readonly pages?: PagerProps | undefined
+}
+
+/** Table of a list from the API, with its loading state, a hint if it is empty, and links to its other pages. */
+export function ListTable<Row extends { readonly id: string }>({ of, empty, pages, ...table }: ListTableProps<Row>) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard in every browser
-    <div class={own} role="group" aria-label={name} tabIndex={0}>
-      {children}
-    </div>
+    <Loaded of={of}>
+      {({ data, next }) => (
+        <>
+          {data.length === 0 ? <Empty>{empty}</Empty> : <Table {...table} rows={data} />}
+          {pages === undefined ? null : <Pager {...pages} next={next} />}
+        </>
+      )}
+    </Loaded>
   )
 }
 
@@ -185,27 +237,18 @@ export type Values = Readonly<Record<string, string | undefined>>
 interface FormProps extends Children {
   readonly name: string
   readonly button: string
-  readonly isRunning?: boolean
-  readonly error?: string | undefined
-  /** Result of the last submission. The form is then cleared, so that nobody submits it again, and `done` is announced. */
-  readonly made?: unknown
+  /**
+   * Change that the form makes. If it has a result, the form is cleared, so that nobody submits it again, and `done` is announced.
+   */
+  readonly change?: Partial<Omit<Change<unknown>, 'run'>>
   readonly done?: string | undefined
   /** Whether it takes the focus when it appears. Default false. */
   readonly isEntered?: boolean
   onSubmit(values: Values): void
 }
 
-export function Form({
-  name,
-  button,
-  isRunning = false,
-  error,
-  made,
-  done,
-  isEntered = false,
-  onSubmit,
-  children,
-}: FormProps) {
+export function Form({ name, button, change = {}, done, isEntered = false, onSubmit, children }: FormProps) {
+  const { isRunning = false, error, made } = change
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {
     if (made !== undefined) form.current?.reset()
@@ -235,6 +278,13 @@ export function Form({
       <Fault text={error} />
     </form>
   )
+}
+
+/** Returns a function that shows a view for the values of a form, which become the query of its URL. */
+export function openView(view: string): (values: Values) => void {
+  return (values) => {
+    location.hash = hrefOf([view], values)
+  }
 }
 
 /** Button that asks for confirmation before an irreversible action. The focus moves to the safe answer, and back afterwards. */
@@ -304,6 +354,10 @@ export function Chart({ title, series, steps, text }: ChartProps) {
   const [isTable, setTable] = useState(false)
   const totals = steps.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
   const highest = Math.max(...totals, 0)
+  const columns: readonly Column<Step>[] = [
+    ['time', ({ name }) => name, 'name'],
+    ...series.map((name, place): Column<Step> => [name, ({ values }) => text(values[place] ?? 0)]),
+  ]
   return (
     <figure>
       <figcaption>
@@ -313,8 +367,9 @@ export function Chart({ title, series, steps, text }: ChartProps) {
           <span class="hidden"> of {title}</span>
         </button>
       </figcaption>
-      {isTable ? <ChartTable title={title} series={series} steps={steps} text={text} /> : null}
-      {isTable ? null : (
+      {isTable ? (
+        <Table isTall name={title} columns={columns} rows={steps.map((step) => ({ ...step, id: step.name }))} />
+      ) : (
         <svg
           viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
           preserveAspectRatio="none"
@@ -382,35 +437,5 @@ function Bars({ step, series, text, index, count, highest }: BarsProps) {
         )
       })}
     </g>
-  )
-}
-
-function ChartTable({ title, series, steps, text }: ChartProps) {
-  return (
-    <Scroll name={title} class="scroll tall">
-      <table>
-        <caption class="hidden">{title}</caption>
-        <thead>
-          <tr>
-            <th scope="col">time</th>
-            {series.map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {steps.map((step) => (
-            <tr key={step.name}>
-              <th scope="row">{step.name}</th>
-              {step.values.map((value, place) => (
-                <td key={series[place]}>{text(value)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
   )
 }

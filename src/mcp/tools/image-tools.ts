@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { ContentBlock } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, objectOf, objectsIn } from '../../core/json.ts'
 import { imageHeader } from '../../wire/image-header.ts'
 import {
   defineTool,
@@ -66,7 +66,7 @@ function contentBlock(picture: Picture, index: number): ContentBlock {
 
 /** Reads OpenAI's shape: `data[]` with `b64_json` or `url`. */
 function listedPictures({ data }: Members): Picture[] {
-  return objects(data).flatMap(({ b64_json: base64, url }): Picture[] => {
+  return objectsIn(data).flatMap(({ b64_json: base64, url }): Picture[] => {
     if (typeof base64 === 'string') return [{ data: base64, mimeType: typeOf(base64) }]
     return typeof url === 'string' ? [{ url }] : []
   })
@@ -74,9 +74,8 @@ function listedPictures({ data }: Members): Picture[] {
 
 /** Reads the multimodal shape: `output.choices[].message.content[].image`, a URL. */
 function choicePictures({ output }: Members): Picture[] {
-  const choices = isJsonObject(output) ? objects(output['choices']) : []
-  return choices
-    .flatMap(({ message }) => (isJsonObject(message) ? objects(message['content']) : []))
+  return objectsIn(objectOf(output)['choices'])
+    .flatMap(({ message }) => objectsIn(objectOf(message)['content']))
     .flatMap(({ image }) => (typeof image === 'string' ? [{ url: image }] : []))
 }
 
@@ -90,11 +89,7 @@ function stepPictures(answer: Members): Picture[] {
 }
 
 function blocksOfSteps({ steps }: Members): Members[] {
-  return objects(steps).flatMap((step) => (step['type'] === 'model_output' ? objects(step['content']) : []))
-}
-
-function objects(value: unknown): Members[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : []
+  return objectsIn(steps).flatMap((step) => (step['type'] === 'model_output' ? objectsIn(step['content']) : []))
 }
 
 /** Amount of base64 that contains the headers of PNG and WebP, and of most JPEG files. */
@@ -232,8 +227,7 @@ function multimodalBody(args: ImageArguments, pictures: readonly GivenPicture[])
   })
   const { size, n, seed, negative_prompt } = args
   const settings = present({ size, n, seed, negative_prompt })
-  const given = args.extra?.['parameters']
-  const parameters = typeof given === 'object' && given !== null ? { ...given, ...settings } : settings
+  const parameters = { ...objectOf(args.extra?.['parameters']), ...settings }
   return {
     model: args.model,
     input: { messages: [{ role: 'user', content: [...images, { text: args.prompt }] }] },

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { Clock } from '../../core/clock.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { objectOf } from '../../core/json.ts'
 import { isTaskId } from '../../tasks/task-requests.ts'
 import type { GatewayCall } from '../gateway-call.ts'
 import { defineTool, idempotencyKey, LOOKS_UP_AT_VENDOR, MAKES, model, type ToolContext, taskId } from '../tool.ts'
@@ -161,8 +162,7 @@ export const cancelVideo = defineTool({
 
 /** A link to the finished video, if there is one. */
 function videoLink(record: Readonly<Record<string, unknown>>) {
-  const content = record['content']
-  const url = typeof content === 'object' && content !== null && 'video_url' in content ? content.video_url : undefined
+  const url = objectOf(record['content'])['video_url']
   return typeof url === 'string'
     ? [{ type: 'resource_link' as const, uri: url, name: 'video', mimeType: 'video/mp4' }]
     : []

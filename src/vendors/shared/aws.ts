@@ -1,5 +1,5 @@
 import { isJsonObject, nonEmptyText, objectOf, parseVendorJson } from '../../core/json.ts'
-import { awsDomain } from '../../credentials/aws-identity.ts'
+import { awsDomain } from '../../credentials/aws.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import { firstHeader } from '../../wire/headers.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'

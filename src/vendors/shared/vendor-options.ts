@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
-import { checkModelRows } from '../../catalog/check-model-rows.ts'
 import type { ModelDefinition } from '../../catalog/model.ts'
+import { checkModelRows } from '../../catalog/parse-model-definitions.ts'
 import type { CredentialProvider } from '../../core/credential.ts'
 import { checkGivenMembers, checkMembers, type MemberNames, memberNames } from '../../core/known-members.ts'
 import type { EndUserMembers } from '../../endpoints/operation.ts'

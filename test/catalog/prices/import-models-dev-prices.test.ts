@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { importModelsDevPrices } from '../../../src/catalog/prices/import-models-dev-prices.ts'
-import { importLitellmPrices } from '../../../src/catalog/prices/price-import.ts'
+import { importLitellmPrices, importModelsDevPrices } from '../../../src/catalog/prices/price-import.ts'
 import { definePrices } from '../../../src/catalog/prices/prices.ts'
 
 const fixture = (name: string): unknown =>

@@ -21,20 +21,20 @@ import {
 import { exactMoney, hrefOf, may, money, time } from '../format.ts'
 import {
   Amount,
-  AmountCell,
   Badge,
   Card,
   Cards,
+  type Column,
   ConfirmButton,
   choices,
   Disclosure,
-  Empty,
   Fault,
   Field,
   Form,
+  ListTable,
   Loaded,
-  Pager,
   Section,
+  SmallButton,
   Table,
   type Values,
 } from '../parts.tsx'
@@ -129,9 +129,7 @@ function Money({ path, read }: PartProps) {
       <Form
         name="Credit"
         button="Add credit"
-        isRunning={credit.isRunning}
-        error={credit.error}
-        made={credit.made}
+        change={credit}
         done={doneText(credit.made)}
         onSubmit={(values) => credit.run('POST', `${path}/credits`, values)}
       >
@@ -142,9 +140,7 @@ function Money({ path, read }: PartProps) {
       <Form
         name="Correction"
         button="Correct balance"
-        isRunning={adjustment.isRunning}
-        error={adjustment.error}
-        made={adjustment.made}
+        change={adjustment}
         done={doneText(adjustment.made)}
         onSubmit={(values) => adjustment.run('POST', `${path}/adjustments`, values)}
       >
@@ -172,20 +168,13 @@ function Settings({ account, path, session, read }: PartProps & { account: Accou
       <Form
         name="Settings"
         button="Save settings"
-        isRunning={change.isRunning}
-        error={change.error}
+        change={{ ...change, made: undefined }}
         onSubmit={(values) => change.run('PATCH', path, changesOf(settingsOf(values, mayMoney), { ...account }))}
       >
         <Field name="name" label="Name" value={account.name ?? ''} />
         <Field name="tier" label="Tier" value={account.tier} options={choices('paid', 'free')} />
         <Field name="plan" label="Plan" value={account.plan ?? ''} />
-        <Field name="cap" label="Spending cap, dollars" value={account.spending_cap?.amount ?? ''} />
-        <Field
-          name="period"
-          label="Cap period"
-          value={account.spending_cap?.period ?? 'month'}
-          options={choices('month', 'day')}
-        />
+        <CapFields cap={account.spending_cap} />
         {mayMoney ? (
           <>
             <Field name="billing" label="Billing" value={account.billing ?? ''} options={BILLING} />
@@ -197,8 +186,7 @@ function Settings({ account, path, session, read }: PartProps & { account: Accou
         <Form
           name="Freeze"
           button="Freeze account"
-          isRunning={frost.isRunning}
-          error={frost.error}
+          change={frost}
           onSubmit={(values) => frost.run('POST', `${path}/freeze`, values)}
         >
           <Field name="reason" label="Reason to freeze" isRequired />
@@ -220,7 +208,7 @@ function settingsOf({ name, tier, plan, cap, period, billing, credit_limit }: Va
     name: name ?? null,
     tier,
     plan: plan ?? null,
-    spending_cap: cap === undefined ? null : { amount: cap, period },
+    spending_cap: capOf({ cap, period }) ?? null,
     ...(mayMoney ? { billing: billing ?? null, credit_limit: credit_limit ?? null } : {}),
   }
 }
@@ -251,66 +239,60 @@ function Journal({ account, session, onChange }: BooksProps) {
     journal.reload()
     onChange()
   })
+  const save = (): void => {
+    setFault(undefined)
+    download(`${path}/journal.csv`, `journal-${account}.csv`).catch((error: unknown) => setFault(textOf(error)))
+  }
   const csv = (
-    <button
-      type="button"
-      class="small"
-      onClick={() => {
-        setFault(undefined)
-        download(`${path}/journal.csv`, `journal-${account}.csv`).catch((error: unknown) => setFault(textOf(error)))
-      }}
-    >
+    <SmallButton onClick={save}>
       CSV<span class="hidden"> of the journal</span>
-    </button>
+    </SmallButton>
   )
+  const columns: readonly Column<Entry>[] = [
+    ['time', (entry) => time(entry.created_at_ms)],
+    ...JOURNAL_COLUMNS,
+    [
+      'description',
+      ({ kind, hold, created_at_ms: endedAt, description }) =>
+        kind === 'charge' && hold !== null ? (
+          <a href={hrefOf(['requests', hold], { ended_at: endedAt })}>{description}</a>
+        ) : (
+          description
+        ),
+    ],
+    [
+      'action',
+      ({ id, kind, due, amount }) =>
+        kind === 'charge' && may(session, 'money') ? (
+          <ConfirmButton
+            label="Refund"
+            question={`Give what is left of ${money(due ?? amount)} back?`}
+            onConfirm={() => refund.run('POST', 'refunds', { charge: id, reason: 'by the console' })}
+          />
+        ) : null,
+    ],
+  ]
   return (
     <Section title="Journal" actions={csv}>
       <Fault text={fault ?? refund.error} />
-      <Loaded of={journal}>
-        {({ data, next }) =>
-          data.length === 0 ? (
-            <Empty>Nothing was credited or charged yet. Calls need credit first, unless the account is metered.</Empty>
-          ) : (
-            <>
-              <Table name="Journal" head={['time', 'kind', ['amount'], ['owed'], ['left'], 'description', 'action']}>
-                {data.map((entry) => (
-                  <tr key={entry.id}>
-                    <td>{time(entry.created_at_ms)}</td>
-                    <td>{entry.kind}</td>
-                    <td class="number">{exactMoney(entry.amount)}</td>
-                    <td class="number">{exactMoney(entry.owed)}</td>
-                    <td class="number">{entry.balance_after === null ? '–' : exactMoney(entry.balance_after)}</td>
-                    <td>
-                      {entry.kind === 'charge' && entry.hold !== null ? (
-                        <a href={hrefOf(['requests', entry.hold], { ended_at: entry.created_at_ms })}>
-                          {entry.description}
-                        </a>
-                      ) : (
-                        entry.description
-                      )}
-                    </td>
-                    <td>
-                      {entry.kind === 'charge' && may(session, 'money') ? (
-                        <ConfirmButton
-                          label="Refund"
-                          question={`Give what is left of ${money(entry.due ?? entry.amount)} back?`}
-                          onConfirm={() =>
-                            refund.run('POST', 'refunds', { charge: entry.id, reason: 'by the console' })
-                          }
-                        />
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager after={after} next={next} labels={['Newest', 'Older']} onPage={setAfter} />
-            </>
-          )
-        }
-      </Loaded>
+      <ListTable
+        name="Journal"
+        of={journal}
+        columns={columns}
+        empty="Nothing was credited or charged yet. Calls need credit first, unless the account is metered."
+        pages={{ after, labels: ['Newest', 'Older'], onPage: setAfter }}
+      />
     </Section>
   )
 }
+
+/** Columns of every table of journal entries. */
+export const JOURNAL_COLUMNS: readonly Column<Entry>[] = [
+  ['kind', ({ kind }) => kind],
+  ['amount', ({ amount }) => exactMoney(amount), 'number'],
+  ['owed', ({ owed }) => exactMoney(owed), 'number'],
+  ['left', ({ balance_after: left }) => (left === null ? '–' : exactMoney(left)), 'number'],
+]
 
 function MonthStatement({ account }: { account: string }) {
   const [month, setMonth] = useState(new Date().toISOString().slice(0, 7))
@@ -324,33 +306,32 @@ function MonthStatement({ account }: { account: string }) {
       </Form>
       <Loaded of={statement}>
         {({ opening_balance, opening_owed, sums, closing_balance, closing_owed }) => (
-          <Table name={`Statement of ${month}`} head={['kind', ['lines'], ['balance'], ['owed']]}>
-            <tr>
-              <th scope="row">opening</th>
-              <td />
-              <AmountCell of={opening_balance} />
-              <AmountCell of={opening_owed} />
-            </tr>
-            {sums.map((sum) => (
-              <tr key={sum.kind}>
-                <th scope="row">{sum.kind}</th>
-                <td class="number">{sum.lines}</td>
-                <AmountCell of={sum.amount} />
-                <AmountCell of={sum.owed} />
-              </tr>
-            ))}
-            <tr>
-              <th scope="row">closing</th>
-              <td />
-              <AmountCell of={closing_balance} />
-              <AmountCell of={closing_owed} />
-            </tr>
-          </Table>
+          <Table
+            name={`Statement of ${month}`}
+            columns={STATEMENT_COLUMNS}
+            rows={[
+              { id: 'opening', lines: null, amount: opening_balance, owed: opening_owed },
+              ...sums.map(({ kind, lines, amount, owed }) => ({ id: kind, lines, amount, owed })),
+              { id: 'closing', lines: null, amount: closing_balance, owed: closing_owed },
+            ]}
+          />
         )}
       </Loaded>
     </Section>
   )
 }
+
+type StatementRow = Pick<Statement['sums'][number], 'amount' | 'owed'> & {
+  readonly id: string
+  readonly lines: number | null
+}
+
+const STATEMENT_COLUMNS: readonly Column<StatementRow>[] = [
+  ['kind', ({ id }) => id, 'name'],
+  ['lines', ({ lines }) => lines, 'number'],
+  ['balance', ({ amount }) => <Amount of={amount} />, 'number'],
+  ['owed', ({ owed }) => <Amount of={owed} />, 'number'],
+]
 
 function Holds({ account, session, onChange }: BooksProps) {
   const holds = useData<List<Hold>>(`holds${queryOf({ account, limit: 100 })}`)
@@ -358,41 +339,28 @@ function Holds({ account, session, onChange }: BooksProps) {
     holds.reload()
     onChange()
   })
+  const columns: readonly Column<Hold>[] = [
+    ['hold', ({ id }) => <code>{id}</code>],
+    ['amount', ({ amount }) => <Amount of={amount} />, 'number'],
+    ['since', (hold) => time(hold.created_at_ms)],
+    ['expires', (hold) => time(hold.expires_at_ms)],
+    [
+      'action',
+      ({ id }) =>
+        may(session, 'money') ? (
+          <ConfirmButton
+            label="Void"
+            question="Give it back without a charge?"
+            onConfirm={() => ending.run('POST', `holds/${encodeURIComponent(id)}/void`)}
+          />
+        ) : null,
+    ],
+  ]
   return (
     <Section title="Open holds">
       <Fault text={ending.error} />
-      <Loaded of={holds}>
-        {({ data, has_more: hasMore }) =>
-          data.length === 0 ? (
-            <Empty>No call in progress holds money.</Empty>
-          ) : (
-            <>
-              {hasMore ? <p class="note">The oldest {data.length}; there are more.</p> : null}
-              <Table name="Open holds" head={['hold', ['amount'], 'since', 'expires', 'action']}>
-                {data.map((hold) => (
-                  <tr key={hold.id}>
-                    <td>
-                      <code>{hold.id}</code>
-                    </td>
-                    <AmountCell of={hold.amount} />
-                    <td>{time(hold.created_at_ms)}</td>
-                    <td>{time(hold.expires_at_ms)}</td>
-                    <td>
-                      {may(session, 'money') ? (
-                        <ConfirmButton
-                          label="Void"
-                          question="Give it back without a charge?"
-                          onConfirm={() => ending.run('POST', `holds/${encodeURIComponent(hold.id)}/void`)}
-                        />
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-            </>
-          )
-        }
-      </Loaded>
+      {holds.data?.has_more === true ? <p class="note">The oldest {holds.data.data.length}; there are more.</p> : null}
+      <ListTable name="Open holds" of={holds} columns={columns} empty="No call in progress holds money." />
     </Section>
   )
 }
@@ -428,14 +396,43 @@ function Keys({ account, session, spending, onChange }: KeysProps) {
   const mayChange = may(session, 'write')
   // A key can read the stored data of its account.
   const mayMake = mayChange && may(session, 'content')
+  const actionsOf = (key: Key) => {
+    const path = `keys/${encodeURIComponent(key.id)}`
+    if (!mayChange || key.revoked_at_ms !== null) return null
+    return (
+      <>
+        <SmallButton onClick={() => setLimited(key)}>Limits</SmallButton>{' '}
+        {mayMake ? (
+          <ConfirmButton
+            label="Rotate"
+            question="Make a new key? This one ends in a day."
+            onConfirm={() => rotation.run('POST', `${path}/rotate`)}
+          />
+        ) : null}{' '}
+        <ConfirmButton
+          label="Revoke"
+          question="End this key for good?"
+          onConfirm={() => revocation.run('POST', `${path}/revoke`)}
+        />
+      </>
+    )
+  }
+  const columns: readonly Column<Key>[] = [
+    ['label', ({ label }) => label],
+    ['key', ({ id }) => <code>{id}</code>],
+    ['scope', scopeText],
+    ['limits', limitsText],
+    ['spent', (key) => spentOfCap(key, spent.get(key.id))],
+    ['created', (key) => time(key.created_at_ms)],
+    ['state', (key) => <KeyState of={key} />],
+    ['action', actionsOf],
+  ]
   return (
     <Section title="Keys">
       {made?.key == null ? null : (
         <p class="made" role="status">
           The new key <code>{made.key}</code> is shown this once. Copy it now.{' '}
-          <button type="button" class="small" onClick={() => setMade(undefined)}>
-            Done
-          </button>
+          <SmallButton onClick={() => setMade(undefined)}>Done</SmallButton>
         </p>
       )}
       {mayMake ? (
@@ -443,9 +440,7 @@ function Keys({ account, session, spending, onChange }: KeysProps) {
           <Form
             name="New key"
             button="Create key"
-            isRunning={creation.isRunning}
-            error={creation.error}
-            made={creation.made}
+            change={creation}
             onSubmit={(values) => creation.run('POST', 'keys', keyOf(account, values))}
           >
             <Field name="label" label="Label" />
@@ -460,8 +455,7 @@ function Keys({ account, session, spending, onChange }: KeysProps) {
           key={limited.id}
           name="Limits"
           button="Save limits"
-          isRunning={limiting.isRunning}
-          error={limiting.error}
+          change={limiting}
           isEntered
           onSubmit={(values) =>
             limiting.run('PATCH', `keys/${encodeURIComponent(limited.id)}`, changedLimits(values, limited))
@@ -475,55 +469,13 @@ function Keys({ account, session, spending, onChange }: KeysProps) {
         </Form>
       )}
       <Fault text={rotation.error ?? revocation.error} />
-      <Loaded of={keys}>
-        {({ data, next }) =>
-          data.length === 0 ? (
-            <Empty>No keys. {mayMake ? 'Create one above; callers send it as bearer token.' : ''}</Empty>
-          ) : (
-            <>
-              <Table name="Keys" head={['label', 'key', 'scope', 'limits', 'spent', 'created', 'state', 'action']}>
-                {data.map((key) => (
-                  <tr key={key.id}>
-                    <td>{key.label}</td>
-                    <td>
-                      <code>{key.id}</code>
-                    </td>
-                    <td>{scopeText(key)}</td>
-                    <td>{limitsText(key)}</td>
-                    <td>{spentOfCap(key, spent.get(key.id))}</td>
-                    <td>{time(key.created_at_ms)}</td>
-                    <td>
-                      <KeyState of={key} />
-                    </td>
-                    <td>
-                      {mayChange && key.revoked_at_ms === null ? (
-                        <>
-                          <button type="button" class="small" onClick={() => setLimited(key)}>
-                            Limits
-                          </button>{' '}
-                          {mayMake ? (
-                            <ConfirmButton
-                              label="Rotate"
-                              question="Make a new key? This one ends in a day."
-                              onConfirm={() => rotation.run('POST', `keys/${encodeURIComponent(key.id)}/rotate`)}
-                            />
-                          ) : null}{' '}
-                          <ConfirmButton
-                            label="Revoke"
-                            question="End this key for good?"
-                            onConfirm={() => revocation.run('POST', `keys/${encodeURIComponent(key.id)}/revoke`)}
-                          />
-                        </>
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager after={after} next={next} labels={['Oldest', 'Newer']} onPage={setAfter} />
-            </>
-          )
-        }
-      </Loaded>
+      <ListTable
+        name="Keys"
+        of={keys}
+        columns={columns}
+        empty={`No keys. ${mayMake ? 'Create one above; callers send it as bearer token.' : ''}`}
+        pages={{ after, labels: ['Oldest', 'Newer'], onPage: setAfter }}
+      />
     </Section>
   )
 }
@@ -538,15 +490,29 @@ function KeyState({ of: { revoked_at_ms, expires_at_ms } }: { of: Key }) {
   )
 }
 
+/** Limits of a key: the field of the form, the member in the API, and the texts of both. */
+const LIMITS = [
+  { field: 'rpm', name: 'requests_per_minute', label: 'Requests per minute', unit: 'requests/min' },
+  { field: 'tpm', name: 'tokens_per_minute', label: 'Tokens per minute', unit: 'tokens/min' },
+  { field: 'concurrency', name: 'concurrency', label: 'At once', unit: 'at once' },
+] as const
+
 /** Fields of limits and cap, filled with those of a key. */
 function LimitFields({ of }: { of?: Key }) {
-  const { limits, spending_cap: cap } = of ?? { limits: null, spending_cap: null }
-  const text = (limit: number | null | undefined): string => (limit == null ? '' : String(limit))
   return (
     <>
-      <Field name="rpm" label="Requests per minute" type="number" value={text(limits?.requests_per_minute)} />
-      <Field name="tpm" label="Tokens per minute" type="number" value={text(limits?.tokens_per_minute)} />
-      <Field name="concurrency" label="At once" type="number" value={text(limits?.concurrency)} />
+      {LIMITS.map(({ field, name, label }) => (
+        <Field key={field} name={field} label={label} type="number" value={String(of?.limits?.[name] ?? '')} />
+      ))}
+      <CapFields cap={of?.spending_cap ?? null} />
+    </>
+  )
+}
+
+/** Fields of a spending cap. */
+function CapFields({ cap }: { cap: AccountObject['spending_cap'] }) {
+  return (
+    <>
       <Field name="cap" label="Spending cap, dollars" value={cap?.amount ?? ''} />
       <Field name="period" label="Cap period" value={cap?.period ?? 'month'} options={choices('month', 'day')} />
     </>
@@ -567,22 +533,15 @@ function scopeText({ endpoints, models }: Key): string {
 }
 
 function limitsText({ limits }: Key): string {
-  if (limits === null) return ''
-  const texts = [
-    limits.requests_per_minute == null ? '' : `${limits.requests_per_minute} requests/min`,
-    limits.tokens_per_minute == null ? '' : `${limits.tokens_per_minute} tokens/min`,
-    limits.concurrency == null ? '' : `${limits.concurrency} at once`,
-  ]
+  const texts = LIMITS.map(({ name, unit }) => (limits?.[name] == null ? '' : `${limits[name]} ${unit}`))
   return texts.filter((text) => text !== '').join(', ')
 }
 
-function limitsOf({ rpm, tpm, concurrency }: Values): object | undefined {
-  const limits = {
-    ...(rpm === undefined ? {} : { requests_per_minute: Number(rpm) }),
-    ...(tpm === undefined ? {} : { tokens_per_minute: Number(tpm) }),
-    ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
-  }
-  return Object.keys(limits).length === 0 ? undefined : limits
+function limitsOf(values: Values): object | undefined {
+  const given = LIMITS.flatMap(({ field, name }) =>
+    values[field] === undefined ? [] : [[name, Number(values[field])] as const],
+  )
+  return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
 function capOf({ cap, period }: Values): object | undefined {

@@ -1,11 +1,32 @@
 import { type Account, type AuditEntry, type List, queryOf, type Session, useChange, useData } from '../api.ts'
 import { hrefOf, may, type Place, time } from '../format.ts'
-import { AmountCell, Badge, Disclosure, Empty, Field, Form, Loaded, Table } from '../parts.tsx'
+import {
+  Amount,
+  Badge,
+  type Column,
+  choices,
+  Disclosure,
+  Field,
+  Form,
+  ListTable,
+  NoMatch,
+  openView,
+} from '../parts.tsx'
 
-const TIERS = [
-  ['paid', 'paid'],
-  ['free', 'free'],
-] as const
+const ACCOUNT_COLUMNS: readonly Column<Account>[] = [
+  ['account', ({ id }) => <a href={hrefOf(['accounts', id])}>{id}</a>],
+  ['name', ({ name }) => name],
+  ['balance', ({ balance }) => <Amount of={balance} />, 'number'],
+  ['held', ({ held }) => <Amount of={held} />, 'number'],
+  ['owed', ({ owed }) => <Amount of={owed} />, 'number'],
+  ['plan', ({ plan }) => plan],
+  [
+    'state',
+    ({ frozen }) =>
+      frozen === null ? <Badge kind="good">active</Badge> : <Badge kind="bad">frozen: {frozen.reason}</Badge>,
+  ],
+  ['created', (account) => time(account.created_at_ms)],
+]
 
 /** Accounts by id. */
 export function Accounts({ place, session }: { place: Place; session: Session }) {
@@ -17,13 +38,7 @@ export function Accounts({ place, session }: { place: Place; session: Session })
   })
   return (
     <>
-      <Form
-        name="Search"
-        button="Search"
-        onSubmit={(values) => {
-          location.hash = hrefOf(['accounts'], values)
-        }}
-      >
+      <Form name="Search" button="Search" onSubmit={openView('accounts')}>
         <Field key={search} name="search" label="Id contains" value={search} />
       </Form>
       {may(session, 'write') ? (
@@ -31,55 +46,28 @@ export function Accounts({ place, session }: { place: Place; session: Session })
           <Form
             name="New account"
             button="Create account"
-            isRunning={creation.isRunning}
-            error={creation.error}
+            change={creation}
             onSubmit={(values) => creation.run('POST', 'accounts', values)}
           >
             <Field name="id" label="Id" hint="made up when empty" />
             <Field name="name" label="Name" />
-            <Field name="tier" label="Tier" options={TIERS} />
+            <Field name="tier" label="Tier" options={choices('paid', 'free')} />
           </Form>
         </Disclosure>
       ) : null}
-      <Loaded of={page}>
-        {({ data, next }) =>
-          data.length === 0 ? (
-            <Empty>
-              {search === undefined ? 'No accounts yet. Create one above.' : 'No id contains this text. '}
-              {search === undefined ? null : <a href={hrefOf(['accounts'])}>Show all</a>}
-            </Empty>
+      <ListTable
+        name="Accounts"
+        of={page}
+        columns={ACCOUNT_COLUMNS}
+        empty={
+          search === undefined ? (
+            'No accounts yet. Create one above.'
           ) : (
-            <>
-              <Table
-                name="Accounts"
-                head={['account', 'name', ['balance'], ['held'], ['owed'], 'plan', 'state', 'created']}
-              >
-                {data.map((account) => (
-                  <tr key={account.id}>
-                    <td>
-                      <a href={hrefOf(['accounts', account.id])}>{account.id}</a>
-                    </td>
-                    <td>{account.name}</td>
-                    <AmountCell of={account.balance} />
-                    <AmountCell of={account.held} />
-                    <AmountCell of={account.owed} />
-                    <td>{account.plan}</td>
-                    <td>
-                      {account.frozen === null ? (
-                        <Badge kind="good">active</Badge>
-                      ) : (
-                        <Badge kind="bad">frozen: {account.frozen.reason}</Badge>
-                      )}
-                    </td>
-                    <td>{time(account.created_at_ms)}</td>
-                  </tr>
-                ))}
-              </Table>
-              {next === null ? null : <a href={hrefOf(['accounts'], { search, after: next })}>More</a>}
-            </>
+            <NoMatch view="accounts">No id contains this text.</NoMatch>
           )
         }
-      </Loaded>
+        pages={{ after, labels: ['First', 'More'], href: (after) => hrefOf(['accounts'], { search, after }) }}
+      />
     </>
   )
 }
@@ -91,58 +79,45 @@ export function Audit({ place }: { place: Place }) {
   const page = useData<List<AuditEntry>>(`audit${queryOf({ subject, after, limit: 50 })}`)
   return (
     <>
-      <Form
-        name="Filters"
-        button="Show"
-        onSubmit={(values) => {
-          location.hash = hrefOf(['audit'], values)
-        }}
-      >
+      <Form name="Filters" button="Show" onSubmit={openView('audit')}>
         <Field key={subject} name="subject" label="Subject" hint="id of an account, key or hold" value={subject} />
       </Form>
-      <Loaded of={page}>
-        {({ data, next }) => (
-          <>
-            {data.length > 0 ? (
-              <AuditTable entries={data} />
-            ) : (
-              <Empty>
-                {subject === undefined ? 'No changes in the last 365 days.' : 'No change of this subject here. '}
-                {subject === undefined ? null : <a href={hrefOf(['audit'])}>Show all</a>}
-              </Empty>
-            )}
-            <p class="pager">
-              {after === undefined ? null : <a href={hrefOf(['audit'], { subject })}>Newest</a>}{' '}
-              {next === null ? null : <a href={hrefOf(['audit'], { subject, after: next })}>Older</a>}
-            </p>
-          </>
-        )}
-      </Loaded>
+      <ListTable
+        name="Changes"
+        of={page}
+        columns={AUDIT_COLUMNS}
+        empty={
+          subject === undefined ? (
+            'No changes in the last 365 days.'
+          ) : (
+            <NoMatch view="audit">No change of this subject here.</NoMatch>
+          )
+        }
+        pages={{ after, labels: ['Newest', 'Older'], href: (after) => hrefOf(['audit'], { subject, after }) }}
+      />
     </>
   )
 }
 
-function AuditTable({ entries }: { entries: readonly AuditEntry[] }) {
-  return (
-    <Table name="Changes" head={['time', 'operator', 'address', 'action', 'subject', 'change']}>
-      {entries.map((entry) => (
-        <tr key={entry.id}>
-          <td>{time(entry.created_at_ms)}</td>
-          <td>{entry.operator}</td>
-          <td>{entry.address ?? 'command line'}</td>
-          <td>
-            {entry.action} {entry.code === null ? null : <Badge kind="bad">{entry.code}</Badge>}
-          </td>
-          <td>
-            {entry.subject === null ? '–' : <a href={hrefOf(['audit'], { subject: entry.subject })}>{entry.subject}</a>}
-          </td>
-          <td>
-            <Disclosure summary="Details">
-              <pre>{JSON.stringify({ input: entry.input, before: entry.before, after: entry.after }, null, 2)}</pre>
-            </Disclosure>
-          </td>
-        </tr>
-      ))}
-    </Table>
-  )
-}
+const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
+  ['time', (entry) => time(entry.created_at_ms)],
+  ['operator', ({ operator }) => operator],
+  ['address', ({ address }) => address ?? 'command line'],
+  [
+    'action',
+    ({ action, code }) => (
+      <>
+        {action} {code === null ? null : <Badge kind="bad">{code}</Badge>}
+      </>
+    ),
+  ],
+  ['subject', ({ subject }) => (subject === null ? '–' : <a href={hrefOf(['audit'], { subject })}>{subject}</a>)],
+  [
+    'change',
+    ({ input, before, after }) => (
+      <Disclosure summary="Details">
+        <pre>{JSON.stringify({ input, before, after }, null, 2)}</pre>
+      </Disclosure>
+    ),
+  ],
+]

@@ -10,7 +10,21 @@ import {
   type VendorList,
 } from '../api.ts'
 import { count, duration, hrefOf, may, type Place, time } from '../format.ts'
-import { AmountCell, Badge, ConfirmButton, Empty, Fault, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import {
+  Amount,
+  Badge,
+  type Column,
+  ConfirmButton,
+  Empty,
+  Fault,
+  Field,
+  Form,
+  Loaded,
+  openView,
+  Section,
+  SmallButton,
+  Table,
+} from '../parts.tsx'
 
 /** Models that retire soon with their spend, the catalog with its routes, and prices. */
 export function Models({ place }: { place: Place }) {
@@ -21,13 +35,7 @@ export function Models({ place }: { place: Place }) {
   const prices = useData<List<Price> & { readonly billing: 'on' | 'off' }>('prices')
   return (
     <>
-      <Form
-        name="Search"
-        button="Search"
-        onSubmit={(values) => {
-          location.hash = hrefOf(['models'], values)
-        }}
-      >
+      <Form name="Search" button="Search" onSubmit={openView('models')}>
         <Field key={search} name="search" label="Id contains" value={search} />
       </Form>
       <Section title="Retiring models">
@@ -45,7 +53,7 @@ export function Models({ place }: { place: Place }) {
                 charge for calls.
               </Empty>
             ) : (
-              <PriceTable rows={data.filter(({ model }) => fits(model))} />
+              <PriceTable prices={data.filter(({ model }) => fits(model))} />
             )
           }
         </Loaded>
@@ -56,86 +64,69 @@ export function Models({ place }: { place: Place }) {
 
 function RetiringTable({ rows }: { rows: readonly RetiringModel[] }) {
   if (rows.length === 0) return <Empty>No model that was called in the last 30 days retires within 60 days.</Empty>
-  return (
-    <Table name="Retiring models" head={['model', 'vendor', 'retires', ['requests, 30 days'], ['spend, 30 days']]}>
-      {rows.map(({ id, vendor, retires, requests, charged }) => (
-        <tr key={id}>
-          <td>
-            <a href={hrefOf(['requests'], { model: id })}>{id}</a>
-          </td>
-          <td>{vendor}</td>
-          <td>
-            <Badge kind={Date.parse(retires) <= Date.now() ? 'bad' : 'warn'}>{retires}</Badge>
-          </td>
-          <td class="number">{count(requests)}</td>
-          <AmountCell of={charged} />
-        </tr>
-      ))}
-    </Table>
-  )
+  return <Table name="Retiring models" columns={RETIRING_COLUMNS} rows={rows} />
 }
+
+const RETIRING_COLUMNS: readonly Column<RetiringModel>[] = [
+  ['model', ({ id }) => <a href={hrefOf(['requests'], { model: id })}>{id}</a>],
+  ['vendor', ({ vendor }) => vendor],
+  ['retires', ({ retires }) => <Badge kind={Date.parse(retires) <= Date.now() ? 'bad' : 'warn'}>{retires}</Badge>],
+  ['requests, 30 days', ({ requests }) => count(requests), 'number'],
+  ['spend, 30 days', ({ charged }) => <Amount of={charged} />, 'number'],
+]
 
 function ModelTable({ rows }: { rows: readonly Model[] }) {
   if (rows.length === 0) return <Empty>No id contains this text.</Empty>
+  return <Table name="Models" columns={MODEL_COLUMNS} rows={rows} />
+}
+
+const MODEL_COLUMNS: readonly Column<Model>[] = [
+  ['model', ({ id }) => id],
+  ['kinds', ({ kinds }) => kinds.join(', ')],
+  ['state', (model) => <ModelState of={model} />],
+  ['routes', ({ routes }) => routes.map(({ vendor, upstream }) => `${vendor}: ${upstream}`).join(', ')],
+  ['fallbacks', ({ fallbacks }) => fallbacks.join(', ')],
+  ['retires', ({ retires }) => retires],
+  ['context', (model) => model.context_tokens?.toLocaleString('en-US'), 'number'],
+  ['longest answer', (model) => model.max_output_tokens?.toLocaleString('en-US'), 'number'],
+]
+
+function ModelState({ of: { available, unavailable_reason: reason } }: { of: Model }) {
+  if (available) return <Badge kind="good">available</Badge>
+  return reason === 'model_not_priced' ? <Badge kind="bad">no price</Badge> : <Badge kind="plain">no key</Badge>
+}
+
+function PriceTable({ prices }: { prices: readonly Price[] }) {
+  if (prices.length === 0)
+    return <Empty>No model here has a price; calls of it are refused. Add a row to the price list.</Empty>
+  const rows = prices.flatMap(({ model, when, prices }) =>
+    prices.map((row) => {
+      const conditions = Object.entries(when).map(([field, value]) => `${field} ${value}`)
+      if (row.input_tokens_above !== null) conditions.push(`above ${row.input_tokens_above} input tokens`)
+      return { ...row, model, when: conditions.join(', '), id: `${model} ${row.meter} ${conditions.join()}` }
+    }),
+  )
   return (
     <Table
-      name="Models"
-      head={['model', 'kinds', 'state', 'routes', 'fallbacks', 'retires', ['context'], ['longest answer']]}
-    >
-      {rows.map((model) => (
-        <tr key={model.id}>
-          <td>{model.id}</td>
-          <td>{model.kinds.join(', ')}</td>
-          <td>
-            {model.available ? (
-              <Badge kind="good">available</Badge>
-            ) : model.unavailable_reason === 'model_not_priced' ? (
-              <Badge kind="bad">no price</Badge>
-            ) : (
-              <Badge kind="plain">no key</Badge>
-            )}
-          </td>
-          <td>{model.routes.map(({ vendor, upstream }) => `${vendor}: ${upstream}`).join(', ')}</td>
-          <td>{model.fallbacks.join(', ')}</td>
-          <td>{model.retires}</td>
-          <td class="number">{model.context_tokens?.toLocaleString('en-US')}</td>
-          <td class="number">{model.max_output_tokens?.toLocaleString('en-US')}</td>
-        </tr>
-      ))}
-    </Table>
+      name="Prices"
+      columns={[
+        ['model', ({ model }) => model],
+        ['when', ({ when }) => when],
+        ['meter', ({ meter }) => meter],
+        ['dollars', ({ amount, per }) => `$${amount} ${per === 1 ? 'each' : `for ${count(per)}`}`, 'number'],
+      ]}
+      rows={rows}
+    />
   )
 }
 
-function PriceTable({ rows }: { rows: readonly Price[] }) {
-  if (rows.length === 0)
-    return <Empty>No model here has a price; calls of it are refused. Add a row to the price list.</Empty>
-  return (
-    <Table name="Prices" head={['model', 'when', 'meter', ['dollars']]}>
-      {rows.flatMap((price) =>
-        price.prices.map((row) => {
-          const when = Object.entries(price.when).map(([field, value]) => `${field} ${value}`)
-          if (row.input_tokens_above !== null) when.push(`above ${row.input_tokens_above} input tokens`)
-          return (
-            <tr key={`${price.model} ${row.meter} ${when.join()}`}>
-              <td>{price.model}</td>
-              <td>{when.join(', ')}</td>
-              <td>{row.meter}</td>
-              <td class="number">
-                ${row.amount} {row.per === 1 ? 'each' : `for ${row.per.toLocaleString('en-US')}`}
-              </td>
-            </tr>
-          )
-        }),
-      )}
-    </Table>
-  )
-}
+type VendorKey = Vendor['keys'][number]
 
-type Circuit = Vendor['keys'][number]['circuit']
+const CIRCUIT_KINDS = { closed: 'good', 'half-open': 'warn', open: 'bad' } as const
 
-export function circuitKind(circuit: Circuit): 'good' | 'bad' | 'warn' {
-  if (circuit === 'closed') return 'good'
-  return circuit === 'open' ? 'bad' : 'warn'
+/** State of the circuit of a vendor key. */
+export function CircuitBadge({ circuit }: Pick<VendorKey, 'circuit'>) {
+  return <Badge kind={CIRCUIT_KINDS[circuit]}>{circuit}</Badge>
 }
 
 /** Warns of a catalog that is old, or that no newer one can replace. */
@@ -153,7 +144,21 @@ export function CatalogAge({ catalog }: { catalog: VendorList['catalog'] | undef
 export function Vendors({ session }: { session: Session }) {
   const vendors = useData<VendorList>('vendors', true)
   const change = useChange<Vendor>(() => vendors.reload())
-  const mayChange = may(session, 'write')
+  const actionOf = ({ id, vendor, circuit }: VendorKeyRow) => {
+    const path = `vendor_keys/${encodeURIComponent(id)}`
+    if (!may(session, 'write')) return null
+    return circuit === 'closed' ? (
+      <ConfirmButton
+        label="Eject"
+        question={`Leave this key of ${vendor.id} alone for an hour?`}
+        onConfirm={() => change.run('POST', `${path}/eject`)}
+      />
+    ) : (
+      <SmallButton onClick={() => change.run('POST', `${path}/restore`)}>
+        Restore<span class="hidden"> {id}</span>
+      </SmallButton>
+    )
+  }
   return (
     <>
       <p class="note">
@@ -163,55 +168,37 @@ export function Vendors({ session }: { session: Session }) {
       <Fault text={change.error} />
       <Loaded of={vendors}>
         {({ data }) => {
-          const rows = data.flatMap((vendor) => vendor.keys.map((key) => ({ vendor, key })))
-          if (rows.length === 0)
-            return (
-              <Empty>
-                No vendor has a key. Set one, such as <code>OPENAI_API_KEY</code>, and restart the gateway.
-              </Empty>
-            )
-          return (
-            <Table
-              name="Vendor keys"
-              head={['vendor', 'key', 'circuit', ['failures'], ['in flight'], ['latency'], 'models not used', 'action']}
-            >
-              {rows.map(({ vendor, key }) => {
-                const path = `vendor_keys/${encodeURIComponent(key.credential)}`
-                return (
-                  <tr key={key.credential}>
-                    <td title={vendor.origin}>{vendor.id}</td>
-                    <td>
-                      <code>{key.credential.slice(vendor.id.length + 1)}</code>
-                    </td>
-                    <td>
-                      <Badge kind={circuitKind(key.circuit)}>{key.circuit}</Badge>
-                      {key.reason === null || key.circuit === 'closed' ? null : ` ${key.reason}`}
-                      {key.open_until_ms === null ? null : ` until ${time(key.open_until_ms)}`}
-                    </td>
-                    <td class="number">{count(key.failures)}</td>
-                    <td class="number">{count(key.in_flight)}</td>
-                    <td class="number">{duration(key.latency_ms)}</td>
-                    <td>{key.open_models.join(', ')}</td>
-                    <td>
-                      {!mayChange ? null : key.circuit === 'closed' ? (
-                        <ConfirmButton
-                          label="Eject"
-                          question={`Leave this key of ${vendor.id} alone for an hour?`}
-                          onConfirm={() => change.run('POST', `${path}/eject`)}
-                        />
-                      ) : (
-                        <button type="button" class="small" onClick={() => change.run('POST', `${path}/restore`)}>
-                          Restore<span class="hidden"> {key.credential}</span>
-                        </button>
-                      )}
-                    </td>
-                  </tr>
-                )
-              })}
-            </Table>
+          const rows = data.flatMap((vendor) => vendor.keys.map((key) => ({ ...key, id: key.credential, vendor })))
+          return rows.length === 0 ? (
+            <Empty>
+              No vendor has a key. Set one, such as <code>OPENAI_API_KEY</code>, and restart the gateway.
+            </Empty>
+          ) : (
+            <Table name="Vendor keys" columns={[...VENDOR_KEY_COLUMNS, ['action', actionOf]]} rows={rows} />
           )
         }}
       </Loaded>
     </>
   )
 }
+
+type VendorKeyRow = VendorKey & { readonly id: string; readonly vendor: Vendor }
+
+const VENDOR_KEY_COLUMNS: readonly Column<VendorKeyRow>[] = [
+  ['vendor', ({ vendor }) => <span title={vendor.origin}>{vendor.id}</span>],
+  ['key', ({ id, vendor }) => <code>{id.slice(vendor.id.length + 1)}</code>],
+  [
+    'circuit',
+    ({ circuit, reason, open_until_ms: openUntilMs }) => (
+      <>
+        <CircuitBadge circuit={circuit} />
+        {reason === null || circuit === 'closed' ? null : ` ${reason}`}
+        {openUntilMs === null ? null : ` until ${time(openUntilMs)}`}
+      </>
+    ),
+  ],
+  ['failures', ({ failures }) => count(failures), 'number'],
+  ['in flight', (key) => count(key.in_flight), 'number'],
+  ['latency', (key) => duration(key.latency_ms), 'number'],
+  ['models not used', (key) => key.open_models.join(', ')],
+]

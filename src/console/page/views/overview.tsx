@@ -1,7 +1,17 @@
-import { type List, queryOf, type RequestRow, type Usage, type UsageRow, useData, type VendorList } from '../api.ts'
+import {
+  type List,
+  queryOf,
+  type RequestRow,
+  type Usage,
+  type UsageRow,
+  useData,
+  type Vendor,
+  type VendorList,
+} from '../api.ts'
 import { count, duration, hrefOf, money, nanoOf, type Place, percent, time } from '../format.ts'
-import { Amount, AmountCell, Badge, Card, Cards, Chart, Empty, Loaded, Section, type Step, Table } from '../parts.tsx'
-import { CatalogAge, circuitKind } from './models.tsx'
+import { Amount, Badge, Card, Cards, Chart, type Column, Empty, Loaded, Section, type Step, Table } from '../parts.tsx'
+import { CatalogAge, CircuitBadge } from './models.tsx'
+import { RequestLink } from './requests.tsx'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
@@ -146,17 +156,15 @@ function TopList({ title, group, from }: { title: string; group: 'model' | 'acco
           data.length === 0 ? (
             <Empty>Nothing was used in this range.</Empty>
           ) : (
-            <Table name={`Top ${title.toLowerCase()}`} head={[group, ['requests'], ['spend']]}>
-              {data.map((row) => (
-                <tr key={row[group]}>
-                  <td>
-                    <a href={hrefOf(['requests'], { [group]: row[group] })}>{row[group]}</a>
-                  </td>
-                  <td class="number">{count(row.requests)}</td>
-                  <AmountCell of={row.charged} />
-                </tr>
-              ))}
-            </Table>
+            <Table
+              name={`Top ${title.toLowerCase()}`}
+              columns={[
+                [group, ({ id }) => <a href={hrefOf(['requests'], { [group]: id })}>{id}</a>],
+                ['requests', ({ requests }) => count(requests), 'number'],
+                ['spend', ({ charged }) => <Amount of={charged} />, 'number'],
+              ]}
+              rows={data.map((row) => ({ ...row, id: row[group] ?? '' }))}
+            />
           )
         }
       </Loaded>
@@ -174,25 +182,19 @@ function Failures({ from }: { from: number }) {
           data.length === 0 ? (
             <Empty>No call has failed.</Empty>
           ) : (
-            <Table name="Latest errors" head={['time', 'model', 'error']}>
-              {data.slice(0, TOP).map((row) => (
-                <tr key={row.id}>
-                  <td>
-                    <a href={hrefOf(['requests', row.id], { ended_at: row.ended_at_ms })}>{time(row.ended_at_ms)}</a>
-                  </td>
-                  <td>{row.model}</td>
-                  <td>
-                    {row.status} {row.code}
-                  </td>
-                </tr>
-              ))}
-            </Table>
+            <Table name="Latest errors" columns={FAILURE_COLUMNS} rows={data.slice(0, TOP)} />
           )
         }
       </Loaded>
     </Section>
   )
 }
+
+const FAILURE_COLUMNS: readonly Column<RequestRow>[] = [
+  ['time', (row) => <RequestLink of={row} />],
+  ['model', ({ model }) => model],
+  ['error', ({ status, code }) => `${status} ${code ?? ''}`],
+]
 
 function Vendors() {
   const vendors = useData<VendorList>('vendors', true)
@@ -201,26 +203,22 @@ function Vendors() {
       <CatalogAge catalog={vendors.data?.catalog} />
       <Loaded of={vendors}>
         {({ data }) => (
-          <Table name="Vendor health" head={['vendor', 'keys', ['in flight']]}>
-            {data.map(({ id, keys, in_flight }) => (
-              <tr key={id}>
-                <td>
-                  <a href={hrefOf(['vendors'])}>{id}</a>
-                </td>
-                <td>
-                  {keys.length === 0 ? <Badge kind="plain">no key</Badge> : null}
-                  {keys.map((key) => (
-                    <Badge key={key.credential} kind={circuitKind(key.circuit)}>
-                      {key.circuit}
-                    </Badge>
-                  ))}
-                </td>
-                <td class="number">{in_flight}</td>
-              </tr>
-            ))}
-          </Table>
+          <Table
+            name="Vendor health"
+            columns={[
+              ['vendor', ({ id }) => <a href={hrefOf(['vendors'])}>{id}</a>],
+              ['keys', KeyCircuits],
+              ['in flight', (vendor) => vendor.in_flight, 'number'],
+            ]}
+            rows={data}
+          />
         )}
       </Loaded>
     </Section>
   )
+}
+
+function KeyCircuits({ keys }: Pick<Vendor, 'keys'>) {
+  if (keys.length === 0) return <Badge kind="plain">no key</Badge>
+  return keys.map(({ credential, circuit }) => <CircuitBadge key={credential} circuit={circuit} />)
 }

@@ -53,7 +53,12 @@ export function Playground({ session }: { session: Session }) {
                       No account could pay. Create one under <a href={hrefOf(['accounts'])}>accounts</a>.
                     </Empty>
                   ) : (
-                    <Form name="Playground" button="Send" isRunning={run?.isRunning === true} onSubmit={start}>
+                    <Form
+                      name="Playground"
+                      button="Send"
+                      change={{ isRunning: run?.isRunning === true }}
+                      onSubmit={start}
+                    >
                       {page.has_more ? (
                         <Field name="account" label="Account that pays" hint="its id" isRequired />
                       ) : (

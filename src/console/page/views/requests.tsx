@@ -1,6 +1,22 @@
 import { type List, queryOf, type RequestDetail, type RequestRow, useData } from '../api.ts'
-import { count, duration, exactMoney, hrefOf, money, type Place, time } from '../format.ts'
-import { Amount, AmountCell, Badge, Card, Cards, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import { count, duration, hrefOf, money, type Place, time } from '../format.ts'
+import {
+  Amount,
+  Badge,
+  Card,
+  Cards,
+  type Column,
+  Empty,
+  Field,
+  Form,
+  ListTable,
+  Loaded,
+  NoMatch,
+  openView,
+  Section,
+  Table,
+} from '../parts.tsx'
+import { JOURNAL_COLUMNS } from './account.tsx'
 
 const FILTERS = [
   'account',
@@ -35,13 +51,7 @@ export function Requests({ place }: { place: Place }) {
       >
         <Field name="id" label="Request id" hint="x-request-id of the answer" isRequired />
       </Form>
-      <Form
-        name="Filters"
-        button="Show"
-        onSubmit={(values) => {
-          location.hash = hrefOf(['requests'], values)
-        }}
-      >
+      <Form name="Filters" button="Show" onSubmit={openView('requests')}>
         {FILTERS.map((name) => (
           // A new URL has new values.
           <Field
@@ -54,68 +64,53 @@ export function Requests({ place }: { place: Place }) {
           />
         ))}
       </Form>
-      <Loaded of={page}>
-        {({ data, next }) => (
-          <>
-            {data.length > 0 ? (
-              <RequestTable rows={data} />
-            ) : (
-              <Empty>
-                {isFiltered ? 'No call fits these filters here. ' : 'No calls yet. Make one in the '}
-                {isFiltered ? (
-                  <a href={hrefOf(['requests'])}>Show all</a>
-                ) : (
-                  <a href={hrefOf(['playground'])}>playground</a>
-                )}
-                .
-              </Empty>
-            )}
-            <p class="pager">
-              {after === undefined ? null : <a href={hrefOf(['requests'], filters)}>Newest</a>}{' '}
-              {next === null ? null : <a href={hrefOf(['requests'], { ...filters, after: next })}>Older</a>}
-            </p>
-          </>
-        )}
-      </Loaded>
+      <ListTable
+        name="Requests"
+        of={page}
+        columns={REQUEST_COLUMNS}
+        empty={
+          isFiltered ? (
+            <NoMatch view="requests">No call fits these filters here.</NoMatch>
+          ) : (
+            <>
+              No calls yet. Make one in the <a href={hrefOf(['playground'])}>playground</a>.
+            </>
+          )
+        }
+        pages={{ after, labels: ['Newest', 'Older'], href: (after) => hrefOf(['requests'], { ...filters, after }) }}
+      />
     </>
   )
 }
 
-export function endingKind(ending: RequestRow['ending']): 'good' | 'bad' | 'warn' {
+function endingKind(ending: RequestRow['ending']): 'good' | 'bad' | 'warn' {
   if (ending === 'completed') return 'good'
   return ending === 'failed' ? 'bad' : 'warn'
 }
 
-function RequestTable({ rows }: { rows: readonly RequestRow[] }) {
-  return (
-    <Table
-      name="Requests"
-      head={['time', 'account', 'model', 'vendor', 'ending', ['duration'], ['first byte'], ['tokens'], ['charged']]}
-    >
-      {rows.map((row) => (
-        <tr key={row.id}>
-          <td>
-            <a href={hrefOf(['requests', row.id], { ended_at: row.ended_at_ms })}>{time(row.ended_at_ms)}</a>
-          </td>
-          <td>
-            <a href={hrefOf(['accounts', row.account])}>{row.account}</a>
-          </td>
-          <td>{row.model}</td>
-          <td>{row.vendor ?? '–'}</td>
-          <td>
-            <Badge kind={endingKind(row.ending)}>{row.ending}</Badge> {row.status} {row.code}
-          </td>
-          <td class="number">{duration(row.duration_ms)}</td>
-          <td class="number">{duration(row.first_byte_ms)}</td>
-          <td class="number">
-            {count(row.usage['inputTokens'] ?? 0)} / {count(row.usage['outputTokens'] ?? 0)}
-          </td>
-          <AmountCell of={row.charged} />
-        </tr>
-      ))}
-    </Table>
-  )
+/** Time of a call, as a link to it. */
+export function RequestLink({ of: { id, ended_at_ms: endedAt } }: { of: Pick<RequestRow, 'id' | 'ended_at_ms'> }) {
+  return <a href={hrefOf(['requests', id], { ended_at: endedAt })}>{time(endedAt)}</a>
 }
+
+const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
+  ['time', (row) => <RequestLink of={row} />],
+  ['account', ({ account }) => <a href={hrefOf(['accounts', account])}>{account}</a>],
+  ['model', ({ model }) => model],
+  ['vendor', ({ vendor }) => vendor ?? '–'],
+  [
+    'ending',
+    ({ ending, status, code }) => (
+      <>
+        <Badge kind={endingKind(ending)}>{ending}</Badge> {status} {code}
+      </>
+    ),
+  ],
+  ['duration', (row) => duration(row.duration_ms), 'number'],
+  ['first byte', (row) => duration(row.first_byte_ms), 'number'],
+  ['tokens', ({ usage }) => `${count(usage['inputTokens'] ?? 0)} / ${count(usage['outputTokens'] ?? 0)}`, 'number'],
+  ['charged', ({ charged }) => <Amount of={charged} />, 'number'],
+]
 
 /** Call with its attempts and its charge. */
 export function Request({ id, place }: { id: string; place: Place }) {
@@ -158,17 +153,7 @@ export function Request({ id, place }: { id: string; place: Place }) {
             {request.journal.length === 0 ? (
               <Empty>Nothing was charged.</Empty>
             ) : (
-              <Table name="Journal" head={['line', 'kind', ['amount'], ['owed'], ['left']]}>
-                {request.journal.map((entry) => (
-                  <tr key={entry.id}>
-                    <td>{entry.id}</td>
-                    <td>{entry.kind}</td>
-                    <td class="number">{exactMoney(entry.amount)}</td>
-                    <td class="number">{exactMoney(entry.owed)}</td>
-                    <td class="number">{entry.balance_after === null ? '–' : exactMoney(entry.balance_after)}</td>
-                  </tr>
-                ))}
-              </Table>
+              <Table name="Journal" columns={[['line', ({ id }) => id], ...JOURNAL_COLUMNS]} rows={request.journal} />
             )}
           </Section>
         </>
@@ -196,15 +181,16 @@ function factsOf(request: RequestDetail): readonly (readonly [string, string])[]
 function Units({ request }: { request: RequestDetail }) {
   const units = Object.entries(request.usage)
   if (units.length === 0) return <Empty>Nothing is known to have been used.</Empty>
+  const title = request.is_estimated ? 'units (estimated)' : 'units'
   return (
-    <Table name="Usage" head={['meter', [request.is_estimated ? 'units (estimated)' : 'units']]}>
-      {units.map(([meter, amount]) => (
-        <tr key={meter}>
-          <td>{meter}</td>
-          <td class="number">{count(amount)}</td>
-        </tr>
-      ))}
-    </Table>
+    <Table
+      name="Usage"
+      columns={[
+        ['meter', ({ id }) => id],
+        [title, ({ amount }) => count(amount), 'number'],
+      ]}
+      rows={units.map(([id, amount]) => ({ id, amount }))}
+    />
   )
 }
 
@@ -222,38 +208,43 @@ function Waterfall({ request: { attempts, duration_ms, ending } }: { request: Re
       </Empty>
     )
   const wholeMs = Math.max(duration_ms, ...attempts.map(({ end_ms }) => end_ms), 1)
-  return (
-    <Table name="Attempts" head={['vendor', 'key', 'model', 'outcome', ['time'], 'from start to end']}>
-      {attempts.map((attempt, index) => (
-        // Attempts have no ids, and their order never changes.
-        <tr key={`${index} ${attempt.start_ms}`}>
-          <td>{attempt.vendor}</td>
-          <td>{attempt.credential ?? '–'}</td>
-          <td>{attempt.model}</td>
-          <td>
-            <Badge kind={OUTCOMES[attempt.outcome]}>{attempt.outcome}</Badge> {attempt.status} {attempt.reason}
-          </td>
-          <td class="number">{duration(attempt.end_ms - attempt.start_ms)}</td>
-          <td class="wide">
-            <svg
-              viewBox={`0 0 ${WIDTH} 16`}
-              preserveAspectRatio="none"
-              class="waterfall"
-              role="img"
-              aria-label={`from ${duration(attempt.start_ms)} to ${duration(attempt.end_ms)} of ${duration(wholeMs)}`}
-            >
-              <rect x="0" y="7" width={WIDTH} height="2" class="track" />
-              <rect
-                x={(attempt.start_ms / wholeMs) * WIDTH}
-                y="2"
-                width={Math.max(2, ((attempt.end_ms - attempt.start_ms) / wholeMs) * WIDTH)}
-                height="12"
-                class={OUTCOMES[attempt.outcome]}
-              />
-            </svg>
-          </td>
-        </tr>
-      ))}
-    </Table>
-  )
+  const columns: readonly Column<RequestDetail['attempts'][number]>[] = [
+    ['vendor', ({ vendor }) => vendor],
+    ['key', ({ credential }) => credential ?? '–'],
+    ['model', ({ model }) => model],
+    [
+      'outcome',
+      ({ outcome, status, reason }) => (
+        <>
+          <Badge kind={OUTCOMES[outcome]}>{outcome}</Badge> {status} {reason}
+        </>
+      ),
+    ],
+    ['time', ({ start_ms, end_ms }) => duration(end_ms - start_ms), 'number'],
+    [
+      'from start to end',
+      ({ start_ms, end_ms, outcome }) => (
+        <svg
+          viewBox={`0 0 ${WIDTH} 16`}
+          preserveAspectRatio="none"
+          class="waterfall"
+          role="img"
+          aria-label={`from ${duration(start_ms)} to ${duration(end_ms)} of ${duration(wholeMs)}`}
+        >
+          <rect x="0" y="7" width={WIDTH} height="2" class="track" />
+          <rect
+            x={(start_ms / wholeMs) * WIDTH}
+            y="2"
+            width={Math.max(2, ((end_ms - start_ms) / wholeMs) * WIDTH)}
+            height="12"
+            class={OUTCOMES[outcome]}
+          />
+        </svg>
+      ),
+      'wide',
+    ],
+  ]
+  // Attempts have no ids, and their order never changes.
+  const rows = attempts.map((attempt, index) => ({ ...attempt, id: String(index) }))
+  return <Table name="Attempts" columns={columns} rows={rows} />
 }

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { type Delivery, type List, queryOf, type Session, type Task, useChange, useData } from '../api.ts'
 import { hrefOf, may, type Place, time } from '../format.ts'
-import { Amount, Badge, choices, Empty, Fault, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import { Amount, Badge, type Column, choices, Fault, Field, Form, ListTable, Section, SmallButton } from '../parts.tsx'
 
 const KINDS = { completed: 'good', failed: 'bad', cancelled: 'warn', unknown: 'bad' } as const
 const DELIVERY_KINDS = { pending: 'warn', delivered: 'good', failed: 'bad', disabled: 'bad' } as const
@@ -19,6 +19,15 @@ export function Tasks({ account, place, session }: { account: string | undefined
   const [state, messages, after, behind] = [of('state'), of('messages'), of('after'), of('messages_after')]
   const steps = account === undefined ? ['tasks'] : ['tasks', account]
   const [shown, setShown] = useState<Pick<Task, 'id' | 'account'>>()
+  const tasks = useData<List<Task>>(`tasks${queryOf({ account, state, after, limit: 50 })}`, true)
+  const messagesButton = (task: Task) =>
+    task.has_webhook ? (
+      <SmallButton onClick={() => setShown(task)}>
+        Messages<span class="hidden"> about {task.id}</span>
+      </SmallButton>
+    ) : (
+      'none'
+    )
   return (
     <>
       <Form
@@ -39,18 +48,31 @@ export function Tasks({ account, place, session }: { account: string | undefined
           options={[ANY, ...MESSAGE_STATES]}
         />
       </Form>
-      <TaskList
-        path={`tasks${queryOf({ account, state, after, limit: 50 })}`}
-        isFiltered={account !== undefined || state !== undefined}
-        olderHref={(next) => hrefOf(steps, { state, messages, after: next })}
-        onShow={setShown}
+      <ListTable
+        name="Tasks"
+        of={tasks}
+        columns={[...TASK_COLUMNS, ['webhook', messagesButton]]}
+        empty={
+          account === undefined && state === undefined
+            ? 'No tasks yet. A call of /v1/videos/generations makes one.'
+            : 'No task fits these filters.'
+        }
+        pages={{
+          after,
+          labels: ['Newest tasks', 'Older tasks'],
+          href: (after) => hrefOf(steps, { state, messages, after }),
+        }}
       />
       {shown === undefined ? (
         <Messages
           title="Webhook messages"
           path={`deliveries${queryOf({ account, state: messages, after: behind, limit: 50 })}`}
           empty="No messages here. A task with a webhook_url causes one when it ends."
-          olderHref={(next) => hrefOf(steps, { state, messages, after, messages_after: next })}
+          pages={{
+            after: behind,
+            labels: ['Newest messages', 'Older messages'],
+            href: (behind) => hrefOf(steps, { state, messages, after, messages_after: behind }),
+          }}
           session={session}
         />
       ) : (
@@ -61,154 +83,87 @@ export function Tasks({ account, place, session }: { account: string | undefined
             empty="No message yet: one is sent when the task ends."
             session={session}
           />
-          <button type="button" class="small" onClick={() => setShown(undefined)}>
-            All messages
-          </button>
+          <SmallButton onClick={() => setShown(undefined)}>All messages</SmallButton>
         </>
       )}
     </>
   )
 }
 
-interface TaskListProps {
-  readonly path: string
-  readonly isFiltered: boolean
-  olderHref(next: string): string
-  onShow(task: Task): void
-}
-
-function TaskList({ path, isFiltered, olderHref, onShow }: TaskListProps) {
-  const tasks = useData<List<Task>>(path, true)
-  return (
-    <Loaded of={tasks}>
-      {({ data, next }) =>
-        data.length === 0 ? (
-          <Empty>
-            {isFiltered ? 'No task fits these filters.' : 'No tasks yet. A call of /v1/videos/generations makes one.'}
-          </Empty>
-        ) : (
-          <>
-            <Table
-              name="Tasks"
-              head={['task', 'account', 'state', 'model', 'vendor', ['cost'], 'created', 'changed', 'webhook']}
-            >
-              {data.map((task) => (
-                <tr key={task.id}>
-                  <td>
-                    {ENDED.has(task.state) ? (
-                      <a href={hrefOf(['requests', task.request], { ended_at: task.updated_at_ms })}>
-                        <code>{task.id}</code>
-                      </a>
-                    ) : (
-                      <code>{task.id}</code>
-                    )}
-                  </td>
-                  <td>
-                    <a href={hrefOf(['accounts', task.account])}>{task.account}</a>
-                  </td>
-                  <td>
-                    <Badge kind={KINDS[task.state as keyof typeof KINDS] ?? 'plain'}>{task.state}</Badge>{' '}
-                    {task.error === null ? null : [task.error.code, task.error.message].filter(Boolean).join(': ')}
-                  </td>
-                  <td>{task.model}</td>
-                  <td>{task.vendor}</td>
-                  <td class="number">{task.cost === null ? '–' : <Amount of={task.cost} />}</td>
-                  <td>{time(task.created_at_ms)}</td>
-                  <td>{time(task.updated_at_ms)}</td>
-                  <td>
-                    {task.has_webhook ? (
-                      <button type="button" class="small" onClick={() => onShow(task)}>
-                        Messages<span class="hidden"> about {task.id}</span>
-                      </button>
-                    ) : (
-                      'none'
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </Table>
-            {next === null ? null : <a href={olderHref(next)}>Older tasks</a>}
-          </>
-        )
-      }
-    </Loaded>
-  )
-}
+const TASK_COLUMNS: readonly Column<Task>[] = [
+  [
+    'task',
+    ({ id, state, request, updated_at_ms: endedAt }) =>
+      ENDED.has(state) ? (
+        <a href={hrefOf(['requests', request], { ended_at: endedAt })}>
+          <code>{id}</code>
+        </a>
+      ) : (
+        <code>{id}</code>
+      ),
+  ],
+  ['account', ({ account }) => <a href={hrefOf(['accounts', account])}>{account}</a>],
+  [
+    'state',
+    ({ state, error }) => (
+      <>
+        <Badge kind={KINDS[state as keyof typeof KINDS] ?? 'plain'}>{state}</Badge>{' '}
+        {error === null ? null : [error.code, error.message].filter(Boolean).join(': ')}
+      </>
+    ),
+  ],
+  ['model', ({ model }) => model],
+  ['vendor', ({ vendor }) => vendor],
+  ['cost', ({ cost }) => (cost === null ? '–' : <Amount of={cost} />), 'number'],
+  ['created', (task) => time(task.created_at_ms)],
+  ['changed', (task) => time(task.updated_at_ms)],
+]
 
 interface MessagesProps {
   readonly title: string
   readonly path: string
   readonly empty: string
   readonly session: Session
-  olderHref?(next: string): string
+  readonly pages?: Parameters<typeof ListTable>[0]['pages']
 }
 
-function Messages({ title, path, empty, session, olderHref }: MessagesProps) {
+function Messages({ title, path, empty, session, pages }: MessagesProps) {
   const deliveries = useData<List<Delivery>>(path, true)
   const resend = useChange(() => deliveries.reload())
+  const resendOf = ({ account, id }: Delivery): void =>
+    resend.run('POST', `accounts/${encodeURIComponent(account)}/deliveries/${encodeURIComponent(id)}/resend`)
+  const columns: readonly Column<Delivery>[] = [
+    ...DELIVERY_COLUMNS,
+    [
+      'action',
+      (delivery) =>
+        may(session, 'write') ? (
+          <SmallButton isDisabled={resend.isRunning} onClick={() => resendOf(delivery)}>
+            Send again
+          </SmallButton>
+        ) : null,
+    ],
+  ]
   return (
     <Section title={title}>
       <Fault text={resend.error} />
-      <Loaded of={deliveries}>
-        {({ data, next }) =>
-          data.length === 0 ? (
-            <Empty>{empty}</Empty>
-          ) : (
-            <>
-              <Table
-                name={title}
-                head={['message', 'account', 'task', 'to', 'state', ['attempts'], 'last attempt', 'action']}
-              >
-                {data.map((delivery) => (
-                  <DeliveryRow
-                    key={delivery.id}
-                    delivery={delivery}
-                    isBusy={resend.isRunning}
-                    {...(may(session, 'write')
-                      ? { onResend: () => resend.run('POST', `${pathOf(delivery)}/resend`) }
-                      : {})}
-                  />
-                ))}
-              </Table>
-              {next === null || olderHref === undefined ? null : <a href={olderHref(next)}>Older messages</a>}
-            </>
-          )
-        }
-      </Loaded>
+      <ListTable name={title} of={deliveries} columns={columns} empty={empty} pages={pages} />
     </Section>
   )
 }
 
-function pathOf({ account, id }: Delivery): string {
-  return `accounts/${encodeURIComponent(account)}/deliveries/${encodeURIComponent(id)}`
-}
-
-function DeliveryRow({ delivery, isBusy, onResend }: { delivery: Delivery; isBusy: boolean; onResend?: () => void }) {
-  const last = delivery.attempts.at(-1)
-  return (
-    <tr>
-      <td>
-        <code>{delivery.id}</code>
-      </td>
-      <td>
-        <a href={hrefOf(['accounts', delivery.account])}>{delivery.account}</a>
-      </td>
-      <td>
-        <code>{delivery.task}</code>
-      </td>
-      <td>{delivery.url}</td>
-      <td>
-        <Badge kind={DELIVERY_KINDS[delivery.state]}>{delivery.state}</Badge>
-      </td>
-      <td class="number">{delivery.attempts.length}</td>
-      <td>{last === undefined ? '–' : `${time(last.at_ms)}: ${last.status ?? ''} ${last.error ?? ''}`}</td>
-      <td>
-        {onResend === undefined ? null : (
-          <button type="button" class="small" disabled={isBusy} onClick={onResend}>
-            Send again
-          </button>
-        )}
-      </td>
-    </tr>
-  )
-}
+const DELIVERY_COLUMNS: readonly Column<Delivery>[] = [
+  ['message', ({ id }) => <code>{id}</code>],
+  ['account', ({ account }) => <a href={hrefOf(['accounts', account])}>{account}</a>],
+  ['task', ({ task }) => <code>{task}</code>],
+  ['to', ({ url }) => url],
+  ['state', ({ state }) => <Badge kind={DELIVERY_KINDS[state]}>{state}</Badge>],
+  ['attempts', ({ attempts }) => attempts.length, 'number'],
+  [
+    'last attempt',
+    ({ attempts }) => {
+      const last = attempts.at(-1)
+      return last === undefined ? '–' : `${time(last.at_ms)}: ${last.status ?? ''} ${last.error ?? ''}`
+    },
+  ],
+]
