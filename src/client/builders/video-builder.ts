@@ -1,16 +1,11 @@
 import { DASHSCOPE_VIDEO_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { invalidField } from '../../endpoints/field-errors.ts'
-import {
-  referenceKind,
-  type VideoIntent,
-  type VideoModelFacts,
-  type VideoReference,
-} from '../../endpoints/videos/video-protocol.ts'
+import { referenceKind, type VideoIntent, type VideoModelFacts } from '../../endpoints/videos/video-protocol.ts'
 import { buildBody, videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
 import { mediaAddresses, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-request.ts'
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
-import { Draft, knownModel } from './draft.ts'
+import { createBuilder, knownModel, type StepsOf } from './draft.ts'
 
 /** Defaults of the API specification, "Video generation request". */
 const DEFAULT_RESOLUTION = '720p'
@@ -116,95 +111,58 @@ export function video<const Model extends ModelId<VideoModels>>(
   model: Model,
   facts?: Omit<VideoModelFacts, 'id'>,
 ): VideoBuilder<Model> {
-  const known = facts ?? knownModel(model, DASHSCOPE_VIDEO_MODELS)
-  const { protocol, video: abilities } = known ?? {}
-  const draft = new VideoDraft({
-    model: {
-      id: model,
-      ...(protocol === undefined ? {} : { protocol }),
-      ...(abilities === undefined ? {} : { video: abilities }),
+  const { protocol, video: abilities } = facts ?? knownModel(model, DASHSCOPE_VIDEO_MODELS) ?? {}
+  const row: VideoModelFacts = {
+    id: model,
+    ...(protocol === undefined ? {} : { protocol }),
+    ...(abilities === undefined ? {} : { video: abilities }),
+  }
+  const start: State = { resolution: DEFAULT_RESOLUTION, seconds: DEFAULT_SECONDS }
+  return createBuilder(start, STEPS, {
+    build({ webhookUrl, ...intent }): VideoRequest {
+      const body = buildBody(intent, row)
+      videoProtocolOf(row).check(body, row)
+      mediaAddresses(body.input)
+      return webhookUrl === undefined ? body : { ...body, webhook_url: webhookUrl }
     },
-    intent: { resolution: DEFAULT_RESOLUTION, seconds: DEFAULT_SECONDS },
   })
-  // The draft has every step; the type exposes only those of the model.
-  return draft as never
 }
 
-interface State {
-  readonly model: VideoModelFacts
-  readonly intent: VideoIntent
+interface State extends VideoIntent {
   readonly webhookUrl?: string
 }
 
-class VideoDraft extends Draft<State> {
-  prompt(prompt: string): this {
-    return this.#set({ prompt })
-  }
-  negativePrompt(negativePrompt: string): this {
-    return this.#set({ negativePrompt })
-  }
-  tier(resolution: string): this {
-    return this.#set({ resolution })
-  }
-  seconds(seconds: number): this {
+const STEPS: StepsOf<VideoBuilder<string>, State> = {
+  prompt: (_, prompt) => ({ prompt }),
+  negativePrompt: (_, negativePrompt) => ({ negativePrompt }),
+  tier: (_, resolution) => ({ resolution }),
+  seconds: (_, seconds) => {
     if (!Number.isInteger(seconds)) throw invalidField('seconds', 'must be a whole number')
-    return this.#set({ seconds })
-  }
-  aspectRatio(aspectRatio: string): this {
-    return this.#set({ aspectRatio })
-  }
-  seed(seed: number): this {
-    return this.#set({ seed })
-  }
-  watermark(isOn = true): this {
-    return this.#set({ watermark: isOn })
-  }
-  promptExtend(isOn = true): this {
-    return this.#set({ promptExtend: isOn })
-  }
-  audio(url: string): this {
-    return this.#set({ audio: url })
-  }
-  firstFrame(url: string): this {
-    return this.#set({ firstFrame: url })
-  }
-  lastFrame(url: string): this {
-    return this.#set({ lastFrame: url })
-  }
-  firstClip(url: string): this {
-    return this.#set({ firstClip: url })
-  }
-  shots(shotType: string): this {
-    return this.#set({ shotType })
-  }
-  mute(): this {
-    return this.#set({ mute: true })
-  }
-  reference(url: string, { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {}): this {
-    const { references = [] } = this.state.intent
+    return { seconds }
+  },
+  aspectRatio: (_, aspectRatio) => ({ aspectRatio }),
+  seed: (_, seed) => ({ seed }),
+  watermark: (_, isOn = true) => ({ watermark: isOn }),
+  promptExtend: (_, isOn = true) => ({ promptExtend: isOn }),
+  audio: (_, audio) => ({ audio }),
+  firstFrame: (_, firstFrame) => ({ firstFrame }),
+  lastFrame: (_, lastFrame) => ({ lastFrame }),
+  firstClip: (_, firstClip) => ({ firstClip }),
+  shots: (_, shotType) => ({ shotType }),
+  mute: () => ({ mute: true }),
+  reference: ({ references = [] }, url, { kind = referenceKind(url), voice } = {}) => {
     if (kind === undefined) {
       throw invalidField(
         `references[${references.length}]`,
         'its file name does not show the kind; give kind: image or video',
       )
     }
-    return this.#set({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
-  }
-  webhook(webhookUrl: string): this {
+    return { references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] }
+  },
+  webhook: (_, webhookUrl) => {
     if (!/^https?:\/\//i.test(webhookUrl) || !URL.canParse(webhookUrl)) {
       throw invalidField('webhook_url', 'must be an http(s) URL')
     }
-    return this.with({ webhookUrl })
-  }
-  build(): VideoRequest {
-    const { model, intent, webhookUrl } = this.state
-    const body = buildBody(intent, model)
-    videoProtocolOf(model).check(body, model)
-    mediaAddresses(body.input)
-    return webhookUrl === undefined ? body : { ...body, webhook_url: webhookUrl }
-  }
-
-  #set(change: Partial<VideoIntent>): this {
-    return this.with({ intent: { ...this.state.intent, ...change } })
-  }
+    return { webhookUrl }
+  },
 }
