@@ -12,7 +12,7 @@ import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
-  type KindOf,
+  kindsByName,
   requestTexts,
   type SaidFacts,
   type TextPart,
@@ -48,7 +48,7 @@ function createCompletionOperation({ completions }: CompletionsOffer, call: Vend
   })
 }
 
-const kindOf: KindOf = (name) => (name === 'text' ? 'text' : undefined)
+const kindOf = kindsByName({ text: ['text'] })
 
 /** Where the texts of completions are. Prompts of token ids have none. */
 export const completionTexts: EndpointTexts<CompletionRequest> = {

@@ -2,8 +2,10 @@ import type { CatalogModel } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
+import { DETERMINISTIC_ANSWERS } from '../answer-json.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { invalidField } from '../field-errors.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -18,7 +20,7 @@ import {
 } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import type { VendorFailure } from '../stream-transform.ts'
-import { requestTexts } from '../texts.ts'
+import { promptTexts } from '../texts.ts'
 import { estimateTokens } from '../token-estimate.ts'
 import {
   type EmbeddingsRequest,
@@ -39,12 +41,9 @@ export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOf
   requestSchema: () => jsonSchemaOf(embeddingsSchema(), 'input'),
   isStream: () => false,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
-  texts: {
-    request: (request) => requestTexts(request, { kinds: { input: 'text' }, last: ['input'], roleOf: () => 'user' }),
-  },
-  createOperation: ({ embeddings }, call) =>
-    embeddings === undefined ? undefined : createEmbeddingsOperation(embeddings, call),
-  cached: { leftOut: new Set(['user']), isDeterministic: () => true, isExcluded: () => false, refusals: [] },
+  texts: promptTexts({ kinds: { input: 'text' }, last: ['input'] }),
+  createOperation: ({ embeddings }, call) => embeddings && createEmbeddingsOperation(embeddings, call),
+  cached: { ...DETERMINISTIC_ANSWERS, leftOut: new Set(['user']) },
 })
 
 /** Embeddings at one vendor. All functions are pure. */
@@ -79,10 +78,7 @@ export function createEmbeddingsOperation(
 ): Operation {
   const { request } = call
   if (!operation.takesTokens && holdsTokens(request.input)) {
-    throw new GatewayError('invalid_request', {
-      message: 'input: this model accepts text, not token ids',
-      param: 'input',
-    })
+    throw invalidField('input', 'this model accepts text, not token ids')
   }
   const plan = planDimensions(call.model, request.dimensions ?? undefined)
   const { maxInputs, maxTokens } = operation
@@ -92,7 +88,12 @@ export function createEmbeddingsOperation(
     typeof maxInputs === 'number' ? maxInputs : maxInputs(upstream),
     maxTokens?.(upstream),
   )
-  if (batches.length > MAX_CALLS) throw tooManyCalls(request.input, batches.length)
+  if (batches.length > MAX_CALLS)
+    throw invalidField(
+      'input',
+      `its ${request.input.length} entries would become ${batches.length} calls to the vendor of this model; ` +
+        `at most ${MAX_CALLS} are allowed. Send fewer entries per request.`,
+    )
   const isWhole =
     batches.length === 1 && plan.truncateTo === undefined && plan.ask === (request.dimensions ?? undefined)
   if (isWhole && operation.passThrough?.applies(call) === true)
@@ -113,15 +114,6 @@ export function createEmbeddingsOperation(
 
 /** Maximum number of vendor calls per request. Some models embed one input per call. */
 const MAX_CALLS = 512
-
-function tooManyCalls(input: EmbeddingsRequest['input'], calls: number): GatewayError {
-  return new GatewayError('invalid_request', {
-    message:
-      `input: its ${input.length} entries would become ${calls} calls to the vendor of this model; ` +
-      `at most ${MAX_CALLS} are allowed. Send fewer entries per request.`,
-    param: 'input',
-  })
-}
 
 function holdsTokens(input: EmbeddingsRequest['input']): boolean {
   return Array.isArray(input) && typeof input[0] !== 'string'
@@ -243,10 +235,7 @@ function planDimensions(model: CatalogModel, wished: number | undefined): Dimens
   const largest = Math.max(own ?? 0, native === undefined ? 0 : largestOf(native))
   if (truncatesDimensions === false || wished > largest) {
     const offered = native === undefined ? `at most ${largest}` : describe(native)
-    throw new GatewayError('invalid_request', {
-      message: `dimensions: this model offers ${offered}`,
-      param: 'dimensions',
-    })
+    throw invalidField('dimensions', `this model offers ${offered}`)
   }
   if (own === wished) return { ask: undefined, truncateTo: undefined }
   const source = native === undefined ? undefined : smallestAbove(native, wished)

@@ -15,7 +15,7 @@ import {
   pictureEstimate,
 } from '../images/openai/openai-image-request.ts'
 import { pictureSchema } from '../images/openai/openai-image-schema.ts'
-import { type PassThroughOperation, passThrough } from '../operation.ts'
+import { type PassThroughOperation, passThroughIfOffered } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import { type RequestPlaces, requestTexts } from '../texts.ts'
 import {
@@ -68,7 +68,7 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
       request.form === undefined ? requestTexts(request, PLACES) : formTexts(request.form, PLACES),
     replace: ({ form = [] }, texts) => formRequest(new ImageEditForm(withFormTexts(form, texts))),
   },
-  createOperation: ({ imageEdits }, call) => imageEdits && passThrough(imageEdits.toWire(call), imageEdits, call),
+  createOperation: ({ imageEdits }, call) => passThroughIfOffered(imageEdits, call),
 })
 
 const PLACES: RequestPlaces = { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }

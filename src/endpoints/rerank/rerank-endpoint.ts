@@ -3,6 +3,7 @@
 import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
+import { DETERMINISTIC_ANSWERS } from '../answer-json.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
@@ -18,7 +19,7 @@ import {
   type WireRequest,
 } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
-import { requestTexts } from '../texts.ts'
+import { promptTexts } from '../texts.ts'
 import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens } from '../token-estimate.ts'
 import { isWebUrl } from '../web-urls.ts'
 import {
@@ -33,8 +34,6 @@ import {
   textOfDocument,
   withCheckedPictures,
 } from './rerank-request.ts'
-
-const NEVER: ReadonlySet<string> = new Set()
 
 /** `POST /v1/rerank`: sorts documents by relevance to a query (Cohere API, "Rerank"; the shape that most servers share). */
 export const rerankEndpoint = rerankAt('/v1/rerank')
@@ -67,25 +66,15 @@ function rerankAt(path: string) {
       }),
     textBytes: rerankTextBytes,
     estimate: rerankEstimate,
-    texts: {
-      request: (request) =>
-        requestTexts(request, {
-          kinds: { query: 'text', documents: 'text' },
-          // Every string of an object is text: an object without `text` is ranked by all of them.
-          kindOf: (_name, holder) => (pictureOf(holder) === undefined ? 'text' : undefined),
-          last: ['query', 'documents'],
-          open: ['documents'],
-          roleOf: () => 'user',
-        }),
-    },
-    createOperation: ({ rerank }, call) => (rerank === undefined ? undefined : createRerankOperation(rerank, call)),
-    cached: {
-      leftOut: NEVER,
-      isDeterministic: () => true,
-      isExcluded: () => false,
-      refusals: [],
-      idPaths: [['id']],
-    },
+    texts: promptTexts({
+      kinds: { query: 'text', documents: 'text' },
+      // Every string of an object is text: an object without `text` is ranked by all of them.
+      kindOf: (_name, holder) => (pictureOf(holder) === undefined ? 'text' : undefined),
+      last: ['query', 'documents'],
+      open: ['documents'],
+    }),
+    createOperation: ({ rerank }, call) => rerank && createRerankOperation(rerank, call),
+    cached: DETERMINISTIC_ANSWERS,
   })
 }
 

@@ -8,7 +8,7 @@ import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import type { TaskBehaviour } from '../task.ts'
-import { type KindOf, requestTexts } from '../texts.ts'
+import { promptTexts } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
 import { createVideoOperation, type VideosOffer } from './video-operation.ts'
 import { checkRendering, readSize, resolutionsOf, type VideoGeometry, type VideoProtocol } from './video-protocol.ts'
@@ -266,12 +266,10 @@ export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   }),
   priceFieldNames: ['resolution', 'aspect_ratio', 'audio'],
   callerUrls,
-  texts: { request: (request) => requestTexts(request, { kindOf: promptKind, last: ['input'], roleOf: () => 'user' }) },
+  texts: promptTexts({ kindOf: (name) => (/prompt$/.test(name) ? 'text' : undefined), last: ['input'] }),
   createOperation: ({ videos }, call) => videos && createVideoOperation(videos, call),
   task: videoTask,
 })
-
-const promptKind: KindOf = (name) => (/prompt$/.test(name) ? 'text' : undefined)
 
 function isSilent({ input, parameters }: VideoRequest): boolean {
   return parameters?.['audio'] === false && !isGiven(input['audio_url'])
