@@ -21,7 +21,7 @@ import {
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import type { VendorFailure } from '../stream-transform.ts'
 import { promptTexts } from '../texts.ts'
-import { estimateTokens } from '../token-estimate.ts'
+import { estimateTokens, partStarts } from '../token-estimate.ts'
 import {
   type EmbeddingsRequest,
   type EmbeddingsResult,
@@ -130,20 +130,9 @@ function splitInput(
 ): EmbeddingsRequest['input'][] {
   if (!Array.isArray(input) || typeof input[0] === 'number') return [input]
   if (maxTokens === undefined && input.length <= maxInputs) return [input]
-  const batches: EmbeddingsRequest['input'][] = []
-  let start = 0
-  let tokens = 0
-  for (const [index, item] of input.entries()) {
-    const itemTokens = maxTokens === undefined ? 0 : tokensOf(item)
-    if (index > start && (index - start === maxInputs || tokens + itemTokens > (maxTokens ?? 0))) {
-      batches.push(input.slice(start, index) as EmbeddingsRequest['input'])
-      start = index
-      tokens = 0
-    }
-    tokens += itemTokens
-  }
-  batches.push(input.slice(start) as EmbeddingsRequest['input'])
-  return batches
+  const tokens = input.map((item) => (maxTokens === undefined ? 0 : tokensOf(item)))
+  const starts = partStarts(tokens, { maxItems: maxInputs, maxTokens: maxTokens ?? 0 })
+  return starts.map((start, index) => input.slice(start, starts[index + 1]) as EmbeddingsRequest['input'])
 }
 
 function tokensOf(item: string | number | readonly number[]): number {

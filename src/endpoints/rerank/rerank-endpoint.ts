@@ -20,7 +20,7 @@ import {
 } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import { promptTexts } from '../texts.ts'
-import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens } from '../token-estimate.ts'
+import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens, partStarts } from '../token-estimate.ts'
 import { isWebUrl } from '../web-urls.ts'
 import {
   pictureOf,
@@ -346,17 +346,8 @@ function splitDocuments(request: RerankRequest, limits: RerankLimits): RerankPar
     return [{ start: 0, request }]
   }
   const queryTokens = estimateTokens(Buffer.byteLength(query))
-  const starts = [0]
-  let [start, tokens] = [0, 0]
-  for (const [index, document] of documents.entries()) {
-    const added = queryTokens + estimateTokens(Buffer.byteLength(textOfDocument(document)))
-    if (index > start && (index - start === maxDocuments || tokens + added > maxTokens)) {
-      starts.push(index)
-      start = index
-      tokens = 0
-    }
-    tokens += added
-  }
+  const tokens = documents.map((each) => queryTokens + estimateTokens(Buffer.byteLength(textOfDocument(each))))
+  const starts = partStarts(tokens, { maxItems: maxDocuments, maxTokens })
   if (starts.length === 1) return [{ start: 0, request }]
   if (starts.length > MAX_PARTS)
     throw invalidField('documents', `would become ${starts.length} calls at this model; ${MAX_PARTS} are allowed`)

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import {
   namesByKind,
   numberedToKinds,
@@ -7,7 +7,7 @@ import {
   type VideoProtocolName,
   type VideoReference,
 } from './video-protocol.ts'
-import { isGiven, type VideoRequest } from './video-request.ts'
+import type { VideoRequest } from './video-request.ts'
 import { isReference, SINGLE_MEDIA } from './wan-2-7.ts'
 
 /** A body read as an intent. */
@@ -99,7 +99,7 @@ export class IntentReader {
       ...Object.entries(input).map(([name, value]) => ({ param: `input.${name}`, value })),
       ...Object.entries(parameters).map(([name, value]) => ({ param: `parameters.${name}`, value })),
     ]
-    const left = params.filter(({ param, value }) => isGiven(value) && !this.#read.has(param)).map(({ param }) => param)
+    const left = params.filter(({ param, value }) => isSet(value) && !this.#read.has(param)).map(({ param }) => param)
     return {
       intent: { ...this.#fields, resolution, aspectRatio: aspect_ratio, seconds: duration },
       origins: this.origins,
@@ -185,7 +185,7 @@ function readMedia(reader: IntentReader, media: readonly unknown[]): void {
     for (const name of Object.keys(rest)) reader.refuse(`${param}.${name}`)
     const field = SINGLE_MEDIA.get(type)
     const isListed = isReference(type)
-    if (isGiven(voice) && !(isListed && typeof voice === 'string')) reader.refuse(`${param}.reference_voice`)
+    if (isSet(voice) && !(isListed && typeof voice === 'string')) reader.refuse(`${param}.reference_voice`)
     if (isListed) {
       reader.origins.set(`references[${references.length}]`, param)
       reader.origins.set(`references[${references.length}].voice`, `${param}.reference_voice`)
