@@ -39,31 +39,26 @@ interface CommonSteps<Model> {
   build(): BuiltVideo<Model>
 }
 
-interface RatioStep {
+/** Steps that some models support. */
+interface OptionalSteps<Model> {
   /** Sets the aspect ratio. Default `16:9`. */
-  aspectRatio(ratio: VideoRatio): this
-}
-
-interface AudioStep {
+  aspectRatio(ratio: VideoRatio): VideoBuilder<Model>
   /** Sets the URL of the audio track. */
-  audio(url: string): this
-}
-
-interface FirstFrameStep {
+  audio(url: string): VideoBuilder<Model>
   /** Sets the URL of the first frame. */
-  firstFrame(url: string): this
-}
-
-interface LastFrameSteps {
+  firstFrame(url: string): VideoBuilder<Model>
   /** Sets the URL of the last frame. */
-  lastFrame(url: string): this
+  lastFrame(url: string): VideoBuilder<Model>
   /** Sets the URL of a video to continue; its seconds count towards the duration. */
-  firstClip(url: string): this
-}
-
-interface ReferenceStep<Voice> {
+  firstClip(url: string): VideoBuilder<Model>
   /** Adds an image or video whose subject appears in the video. `kind` is required if the file name does not show it. */
-  reference(url: string, options?: { readonly kind?: 'image' | 'video' } & Voice): this
+  reference(
+    url: string,
+    options?: { readonly kind?: 'image' | 'video' } & ('voices' extends AbilityOf<Model> ? VoiceOption : unknown),
+  ): VideoBuilder<Model>
+  shots(type: 'single' | 'multi'): VideoBuilder<Model>
+  /** Removes the audio. */
+  mute(): VideoBuilder<Model>
 }
 
 interface VoiceOption {
@@ -71,36 +66,22 @@ interface VoiceOption {
   readonly voice?: string
 }
 
-interface ShotsStep {
-  shots(type: 'single' | 'multi'): this
-}
-
-interface MuteStep {
-  /** Removes the audio. */
-  mute(): this
-}
-
 type RowOf<Model> = Model extends keyof VideoModels ? VideoModels[Model] : unknown
 type KindOf<Model> = FieldOf<RowOf<Model>, 'kind', VideoTaskKind>
 type AbilityOf<Model> = RowOf<Model> extends { readonly ability: infer Ability } ? Ability : VideoAbility
 
-type StepsOfKind<Kind, Ability> = ('t2v' extends Kind ? RatioStep & AudioStep : unknown) &
-  ('i2v' extends Kind ? FirstFrameStep & AudioStep : unknown) &
-  ('r2v' extends Kind ? RatioStep & ReferenceSteps<Ability> : unknown)
-
-/** Every model with voices also supports a first frame. */
-type ReferenceSteps<Ability> = 'voices' extends Ability
-  ? ReferenceStep<VoiceOption> & FirstFrameStep
-  : ReferenceStep<unknown>
-
-type StepsOfAbility<Ability> = ('last_frame' extends Ability ? LastFrameSteps : unknown) &
-  ('shots' extends Ability ? ShotsStep : unknown) &
-  ('mute' extends Ability ? MuteStep : unknown)
+/** Names of the optional steps. Every model with voices also supports a first frame. */
+type StepNames<Kind, Ability> =
+  | ('t2v' extends Kind ? 'aspectRatio' | 'audio' : never)
+  | ('i2v' extends Kind ? 'firstFrame' | 'audio' : never)
+  | ('r2v' extends Kind ? 'aspectRatio' | 'reference' | ('voices' extends Ability ? 'firstFrame' : never) : never)
+  | ('last_frame' extends Ability ? 'lastFrame' | 'firstClip' : never)
+  | ('shots' extends Ability ? 'shots' : never)
+  | ('mute' extends Ability ? 'mute' : never)
 
 /** Builds a video request step by step. A known model has the steps that it supports; an unknown one has all steps. */
 export type VideoBuilder<Model> = CommonSteps<Model> &
-  StepsOfKind<KindOf<Model>, AbilityOf<Model>> &
-  StepsOfAbility<AbilityOf<Model>>
+  Pick<OptionalSteps<Model>, StepNames<KindOf<Model>, AbilityOf<Model>>>
 
 /**
  * Starts a video request in the layout of the model: the same steps give different bodies for a 2.6 and a 2.7 model, and the fields

@@ -75,17 +75,15 @@ const PLACES: RequestPlaces = { kinds: { prompt: 'text' }, last: ['prompt'], rol
 
 function formRequest(body: ImageEditForm): ImageEditRequest {
   const fields = checkRequest<EditFields>(pictureSchema(), body.fields)
-  if (body.images.length === 0) {
-    throw new GatewayError('invalid_request', { message: 'image: is required, as a file', param: 'image' })
-  }
+  if (body.images.length === 0) throw invalidField('image', 'is required, as a file')
   return { ...fields, images: body.images, mask: body.mask, form: body.form }
 }
 
 function jsonRequest(body: unknown): ImageEditRequest {
   const fields = checkRequest<EditFields>(pictureSchema(), body)
   if (isJsonObject(body) && body['images'] === undefined) {
-    const message = 'images: is required: a list of { image_url } or { file_id }; or send a form with the file image'
-    throw new GatewayError('invalid_request', { message, param: 'images' })
+    const problem = 'is required: a list of { image_url } or { file_id }; or send a form with the file image'
+    throw invalidField('images', problem)
   }
   const { images, mask, markup } = checkRequest<References>(imageReferencesSchema(), body)
   // A JSON member called `form` is the caller's own, not a form.
@@ -102,11 +100,11 @@ function jsonRequest(body: unknown): ImageEditRequest {
 function callerUrls({ images, mask, markup }: ImageEditRequest): readonly CallerUrl[] {
   const pictures = [
     ...images.map((picture, index) => ({ picture, param: `images[${index}].image_url` })),
-    ...(mask === undefined ? [] : [{ picture: mask, param: 'mask.image_url' }]),
-    ...(markup === undefined ? [] : [{ picture: markup, param: 'markup.image_url' }]),
+    { picture: mask, param: 'mask.image_url' },
+    { picture: markup, param: 'markup.image_url' },
   ]
   return pictures.flatMap(({ picture, param }) =>
-    'image_url' in picture && !isDataUrl(picture.image_url) ? [{ url: picture.image_url, param }] : [],
+    picture && 'image_url' in picture && !isDataUrl(picture.image_url) ? [{ url: picture.image_url, param }] : [],
   )
 }
 

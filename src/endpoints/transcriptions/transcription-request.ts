@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import type { TRANSCRIPTION_FORMATS } from '../../catalog/model-facts.ts'
-import { GatewayError } from '../../core/errors.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import type { AudioFormat, AudioHeader } from '../../wire/audio/audio-header.ts'
 import type { Form, FormField, FormFile } from '../../wire/write-form.ts'
@@ -136,8 +135,7 @@ export class TranscriptionForm {
         else fields.set(name, kind === 'object' ? part.value : formValue(name, part.value, kind ?? 'text'))
       }
     }
-    if (file === undefined)
-      throw new GatewayError('invalid_request', { message: 'file: is required, as a file', param: FILE_NAME })
+    if (file === undefined) throw invalidField(FILE_NAME, 'is required, as a file')
     this.fields = Object.fromEntries(fields)
     this.file = file
     this.form = form
