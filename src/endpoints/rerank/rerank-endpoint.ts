@@ -381,9 +381,9 @@ function checkWhole(request: RerankRequest, limits: RerankLimits): void {
 }
 
 /** No language has more letters per token on average. Only runs of blanks have, which are ignored. */
-const MOST_LETTERS_PER_TOKEN = 6
+const MAX_LETTERS_PER_TOKEN = 6
 
 /** Returns a lower bound of the tokens of a text: the usual estimate is an upper bound and would reject acceptable lists. */
 function fewestTokens(text: string): number {
-  return Math.floor(text.replace(/\s+/g, '').length / MOST_LETTERS_PER_TOKEN)
+  return Math.floor(text.replace(/\s+/g, '').length / MAX_LETTERS_PER_TOKEN)
 }

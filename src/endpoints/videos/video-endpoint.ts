@@ -5,16 +5,49 @@ import { MAX_PLAUSIBLE_COUNT } from '../../catalog/prices/plausible-usage.ts'
 import { isSet } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import type { TaskRecord, TaskState } from '../../stores/task-store.ts'
+import { joinChunks } from '../../wire/chunks.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import {
+  type AcceptedTask,
+  neverStreams,
+  type Operation,
+  type VendorCall,
+  type WireAnswer,
+  type WireRequest,
+} from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
-import type { TaskBehaviour } from '../task.ts'
+import type { TaskBehaviour, TaskOperation } from '../task.ts'
 import { promptTexts } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
-import { createVideoOperation, type VideosOffer } from './video-operation.ts'
 import { checkRendering, readSize, resolutionsOf, type VideoGeometry, type VideoProtocol } from './video-protocol.ts'
 import { VIDEO_PROTOCOLS } from './video-protocols.ts'
 import { mediaAddresses, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
+
+/** Video at one vendor: submitted, then polled. All functions are pure. */
+export interface VideoOperation extends TaskOperation {
+  /** @throws GatewayError `invalid_request` naming the field if the body does not fit the model's protocol. */
+  toWire(call: VendorCall<VideoRequest>): WireRequest
+  /** Reads a 2xx answer to a submission. Returns `undefined` if it is malformed. */
+  accepted(answer: WireAnswer): AcceptedTask | undefined
+}
+
+/** Part of a vendor that handles video. */
+export interface VideosOffer {
+  readonly videos?: VideoOperation
+}
+
+/** Creates the submission of a video at a vendor. Its answer is a task. */
+function createVideoOperation(videos: VideoOperation, call: VendorCall<VideoRequest>): Operation {
+  return {
+    requests: [videos.toWire(call)],
+    whole([answer]) {
+      const task = answer && videos.accepted({ ...answer, body: joinChunks(answer.chunks) })
+      return task && { chunks: [], usage: undefined, task }
+    },
+    stream: neverStreams,
+  }
+}
 
 /** How videos are followed, priced by resolution, and shown (API specification, "Video generation request"). */
 export const videoTask: TaskBehaviour<VideoRequest, VideosOffer> = {
