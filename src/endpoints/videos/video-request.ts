@@ -53,7 +53,7 @@ const INLINE_MEDIA_TYPES: ReadonlySet<unknown> = new Set(['first_frame', 'last_f
 export function mediaAddresses(input: Readonly<Record<string, unknown>>): readonly MediaAddress[] {
   const found: MediaAddress[] = []
   const add = (param: string, value: unknown, takesData = false): void => {
-    if (!isSet(value)) return
+    if (value === undefined || value === null) return
     if (typeof value !== 'string') throw videoFault(param, 'must be a URL')
     if (!isMediaUrl(value, takesData)) throw videoFault(param, `must be ${acceptedForms(takesData)}`)
     found.push({ url: value, param })
@@ -77,7 +77,7 @@ export function mediaAddresses(input: Readonly<Record<string, unknown>>): readon
 }
 
 function listOf(param: string, value: unknown): readonly unknown[] {
-  if (!isSet(value)) return []
+  if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw videoFault(param, 'must be an array')
   if (value.length > MAX_LISTED_MEDIA) throw videoFault(param, `must hold at most ${MAX_LISTED_MEDIA} items`)
   return value
