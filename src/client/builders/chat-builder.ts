@@ -9,10 +9,16 @@ import type {
   ResponseRequest,
   ResponseTool,
 } from '../response-types.ts'
-import { createBuilder, type StepsOf, within } from './draft.ts'
+import { createBuilder, type Steps, within } from './draft.ts'
 
 /** Maximum number of stop sequences (API specification, "Limits"). */
 const MAX_STOP_SEQUENCES = 4
+
+/** Named JSON Schema of an answer. */
+interface JsonShape {
+  readonly name: string
+  readonly schema: Readonly<Record<string, unknown>>
+}
 
 /** A chat request, ready to be sent. */
 export type BuiltChat<Model, Stream> = OneAnswerChatFields & { readonly model: Model; readonly stream: Stream }
@@ -43,7 +49,7 @@ export interface ChatBuilder<Model, Stream extends boolean = false> {
   tools(...tools: readonly ChatTool[]): this
   toolChoice(choice: NonNullable<ChatFields['tool_choice']>): this
   /** Requests an answer in JSON, of the given JSON Schema if there is one. */
-  json(schema?: { readonly name: string; readonly schema: Record<string, unknown> }): this
+  json(schema?: JsonShape): this
   reasoningEffort(effort: NonNullable<ChatFields['reasoning_effort']>): this
   endUser(id: string): this
   /** Requests the answer in chunks; the last one has the usage. */
@@ -64,34 +70,35 @@ export function chat<const Model extends ModelId<ChatModels>>(model: Model): Cha
 
 type ChatState = BuiltChat<string, boolean>
 
-const CHAT_STEPS: StepsOf<ChatBuilder<string>, ChatState> = {
-  system: (state, content) => withMessages(state, { role: 'system', content }),
-  user: (state, content) => withMessages(state, { role: 'user', content }),
-  assistant: (state, content) => withMessages(state, { role: 'assistant', content }),
-  toolResult: (state, callId, content) => withMessages(state, { role: 'tool', tool_call_id: callId, content }),
+const CHAT_STEPS = {
+  system: (state, content: string) => withMessages(state, { role: 'system', content }),
+  user: (state, content: string | ChatContentPart[]) => withMessages(state, { role: 'user', content }),
+  assistant: (state, content: string) => withMessages(state, { role: 'assistant', content }),
+  toolResult: (state, callId: string, content: string) =>
+    withMessages(state, { role: 'tool', tool_call_id: callId, content }),
   messages: withMessages,
-  temperature: (_, value) => ({ temperature: within('temperature', value, [0, 2]) }),
-  topP: (_, value) => ({ top_p: within('top_p', value, [0, 1]) }),
-  maxTokens: (_, tokens) => ({ max_tokens: within('max_tokens', tokens, [1, Number.MAX_SAFE_INTEGER]) }),
-  stop: (_, ...sequences) => {
+  temperature: (_, value: number) => ({ temperature: within('temperature', value, [0, 2]) }),
+  topP: (_, value: number) => ({ top_p: within('top_p', value, [0, 1]) }),
+  maxTokens: (_, tokens: number) => ({ max_tokens: within('max_tokens', tokens, [1, Number.MAX_SAFE_INTEGER]) }),
+  stop: (_, ...sequences: readonly string[]) => {
     if (sequences.length > MAX_STOP_SEQUENCES) throw invalidField('stop', `at most ${MAX_STOP_SEQUENCES} sequences`)
     return { stop: [...sequences] }
   },
-  presencePenalty: (_, value) => ({ presence_penalty: within('presence_penalty', value, [-2, 2]) }),
-  frequencyPenalty: (_, value) => ({ frequency_penalty: within('frequency_penalty', value, [-2, 2]) }),
-  seed: (_, seed) => ({ seed }),
-  tools: (_, ...tools) => ({ tools: [...tools] }),
-  toolChoice: (_, choice) => ({ tool_choice: choice }),
-  json: (_, schema) => ({
+  presencePenalty: (_, value: number) => ({ presence_penalty: within('presence_penalty', value, [-2, 2]) }),
+  frequencyPenalty: (_, value: number) => ({ frequency_penalty: within('frequency_penalty', value, [-2, 2]) }),
+  seed: (_, seed: number) => ({ seed }),
+  tools: (_, ...tools: readonly ChatTool[]) => ({ tools: [...tools] }),
+  toolChoice: (_, choice: NonNullable<ChatFields['tool_choice']>) => ({ tool_choice: choice }),
+  json: (_, schema?: JsonShape) => ({
     response_format:
       schema === undefined
         ? { type: 'json_object' }
         : { type: 'json_schema', json_schema: { ...schema, strict: true } },
   }),
-  reasoningEffort: (_, effort) => ({ reasoning_effort: effort }),
-  endUser: (_, user) => ({ user }),
+  reasoningEffort: (_, effort: NonNullable<ChatFields['reasoning_effort']>) => ({ reasoning_effort: effort }),
+  endUser: (_, user: string) => ({ user }),
   stream: () => ({ stream: true, stream_options: { include_usage: true } }),
-}
+} satisfies Steps<ChatState>
 
 function withMessages(state: ChatState, ...messages: readonly ChatMessage[]): Partial<ChatState> {
   return { messages: [...state.messages, ...messages] }
@@ -126,7 +133,7 @@ export interface ResponseBuilder<Model> {
   tools(...tools: readonly ResponseTool[]): this
   toolChoice(choice: NonNullable<ResponseRequest['tool_choice']>): this
   /** Requests an answer in JSON, of the given JSON Schema if there is one. */
-  json(schema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> }): this
+  json(schema?: JsonShape): this
   /** Sets how much the model reasons, and whether its reasoning is shown. */
   reasoning(settings: NonNullable<ResponseRequest['reasoning']>): this
   endUser(id: string): this
@@ -149,28 +156,31 @@ interface ResponseState extends BuiltResponse<string> {
   readonly input: readonly ResponseInputItem[]
 }
 
-const RESPONSE_STEPS: StepsOf<ResponseBuilder<string>, ResponseState> = {
-  instructions: (_, instructions) => ({ instructions }),
-  user: (state, content) => withItems(state, { role: 'user', content }),
-  toolOutput: (state, callId, output) => withItems(state, { type: 'function_call_output', call_id: callId, output }),
+const RESPONSE_STEPS = {
+  instructions: (_, instructions: string) => ({ instructions }),
+  user: (state, content: string | readonly ResponseInputPart[]) => withItems(state, { role: 'user', content }),
+  toolOutput: (state, callId: string, output: string | readonly ResponseInputPart[]) =>
+    withItems(state, { type: 'function_call_output', call_id: callId, output }),
   items: withItems,
-  continuing: (_, answer) => ({ previous_response_id: typeof answer === 'string' ? answer : answer.id }),
-  store: (_, store) => ({ store }),
-  temperature: (_, value) => ({ temperature: within('temperature', value, [0, 2]) }),
-  topP: (_, value) => ({ top_p: within('top_p', value, [0, 1]) }),
-  maxOutputTokens: (_, tokens) => ({
+  continuing: (_, answer: ResponseReference) => ({
+    previous_response_id: typeof answer === 'string' ? answer : answer.id,
+  }),
+  store: (_, store: boolean) => ({ store }),
+  temperature: (_, value: number) => ({ temperature: within('temperature', value, [0, 2]) }),
+  topP: (_, value: number) => ({ top_p: within('top_p', value, [0, 1]) }),
+  maxOutputTokens: (_, tokens: number) => ({
     max_output_tokens: within('max_output_tokens', tokens, [MIN_OUTPUT_TOKENS, Number.MAX_SAFE_INTEGER]),
   }),
-  tools: (_, ...tools) => ({ tools }),
-  toolChoice: (_, choice) => ({ tool_choice: choice }),
-  json: (_, schema) => ({
+  tools: (_, ...tools: readonly ResponseTool[]) => ({ tools }),
+  toolChoice: (_, choice: NonNullable<ResponseRequest['tool_choice']>) => ({ tool_choice: choice }),
+  json: (_, schema?: JsonShape) => ({
     text: {
       format: schema === undefined ? { type: 'json_object' } : { type: 'json_schema', ...schema, strict: true },
     },
   }),
-  reasoning: (_, reasoning) => ({ reasoning }),
-  endUser: (_, user) => ({ user }),
-}
+  reasoning: (_, reasoning: NonNullable<ResponseRequest['reasoning']>) => ({ reasoning }),
+  endUser: (_, user: string) => ({ user }),
+} satisfies Steps<ResponseState>
 
 function withItems(state: ResponseState, ...items: readonly ResponseInputItem[]): Partial<ResponseState> {
   return { input: [...state.input, ...items] }

@@ -4,15 +4,6 @@ import { invalidField } from '../../endpoints/field-errors.ts'
 /** Steps of a builder, by name. Each returns the part of the state that it replaces. */
 export type Steps<State> = Readonly<Record<string, (state: State, ...inputs: never[]) => Partial<State>>>
 
-/** Steps of the type `Builder`. */
-export type StepsOf<Builder, State> = {
-  readonly [Name in Exclude<keyof Builder, 'build' | 'form'>]: Builder[Name] extends (
-    ...inputs: infer Inputs extends readonly unknown[]
-  ) => unknown
-    ? (state: State, ...inputs: Inputs) => Partial<State>
-    : never
-}
-
 /**
  * Creates a builder. It is immutable: every step returns a new one, so a half-built request can be shared. It has all steps; its type
  * at the caller exposes only those of the model.

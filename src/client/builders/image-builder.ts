@@ -37,7 +37,7 @@ import type {
 } from '../models/image-models.ts'
 import type { AnswerOf, EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import { imageEditForm, type Upload } from '../upload.ts'
-import { createBuilder, knownModel, required, type Steps, type StepsOf, within } from './draft.ts'
+import { createBuilder, knownModel, required, type Steps, within } from './draft.ts'
 
 /** Maximum number of images (API specification, "Limits"). */
 const MAX_PICTURES = 10
@@ -88,21 +88,21 @@ interface PictureFields {
 
 /** Steps that new and edited images of OpenAI's shape have in common. */
 const PICTURE_STEPS = {
-  prompt: (_, prompt) => ({ prompt }),
-  size: (_, size) => ({ size }),
-  count: (_, n) => ({ n }),
-  quality: (_, quality) => ({ quality }),
-  format: (_, format, compression) => ({
+  prompt: (_, prompt: string) => ({ prompt }),
+  size: (_, size: string) => ({ size }),
+  count: (_, n: number) => ({ n }),
+  quality: (_, quality: string) => ({ quality }),
+  format: (_, format: string, compression?: number) => ({
     output_format: format,
     ...(compression === undefined ? {} : { output_compression: compression }),
   }),
-  background: (_, background) => ({ background }),
-  endUser: (_, user) => ({ user }),
-  stream: (_, partialImages) => ({
+  background: (_, background: string) => ({ background }),
+  endUser: (_, user: string) => ({ user }),
+  stream: (_, partialImages?: number) => ({
     stream: true,
     ...(partialImages === undefined ? {} : { partial_images: partialImages }),
   }),
-} satisfies Partial<StepsOf<ImageEditBuilder<string>, PictureFields>>
+} satisfies Steps<PictureFields>
 
 /** Returns the fields after the checks of the model's limits. Each of the two routes has its own rule for sizes. */
 function checkedPicture(
@@ -180,12 +180,12 @@ interface EditState extends PictureFields {
   readonly mask?: Upload
 }
 
-const EDIT_STEPS: StepsOf<ImageEditBuilder<string>, EditState> = {
+const EDIT_STEPS = {
   ...PICTURE_STEPS,
-  image: ({ images }, picture) => ({ images: [...images, picture] }),
-  mask: (_, mask) => ({ mask }),
+  image: ({ images }, picture: Upload) => ({ images: [...images, picture] }),
+  mask: (_, mask: Upload) => ({ mask }),
   urls: () => ({ response_format: 'url' }),
-}
+} satisfies Steps<EditState>
 
 /** Returns the package's definition of an image model, or the abilities of its family. */
 function knownImageModel(id: string) {

@@ -15,7 +15,7 @@ import type {
   RerankFields,
   RerankModels,
 } from '../models/text-models.ts'
-import { createBuilder, knownModel, required, type StepsOf } from './draft.ts'
+import { createBuilder, knownModel, required, type Steps } from './draft.ts'
 
 type EmbeddingFields<Model> = RequestOf<EmbeddingModels, Model, OtherEmbeddingRequest>
 
@@ -57,14 +57,14 @@ export function embedding<const Model extends ModelId<EmbeddingModels>>(model: M
   })
 }
 
-const EMBEDDING_STEPS: StepsOf<EmbeddingBuilder<string>, EmbeddingState> = {
-  input: (state, ...texts) => ({ input: [...state.input, ...texts] }),
-  dimensions: ({ model }, size) => {
+const EMBEDDING_STEPS = {
+  input: (state, ...texts: readonly string[]) => ({ input: [...state.input, ...texts] }),
+  dimensions: ({ model }, size: number) => {
     checkDimensions(model, size)
     return { dimensions: size }
   },
   base64: () => ({ encoding_format: 'base64' }),
-}
+} satisfies Steps<EmbeddingState>
 
 /**
  * Checks the size by the gateway's rule: sizes that the vendor offers, or a shortened one of these, unless the specification lists
@@ -124,15 +124,15 @@ export function rerank<const Model extends ModelId<RerankModels>>(model: Model):
   })
 }
 
-const RERANK_STEPS: StepsOf<RerankBuilder<string>, RerankState> = {
-  query: (_, query) => ({ query }),
-  documents: (state, ...documents) => ({ documents: [...state.documents, ...documents] }),
-  top: (_, count) => {
+const RERANK_STEPS = {
+  query: (_, query: string) => ({ query }),
+  documents: (state, ...documents: RerankFields['documents']) => ({ documents: [...state.documents, ...documents] }),
+  top: (_, count: number) => {
     if (!Number.isInteger(count) || count < 1) throw invalidField('top_n', 'must be a whole number of 1 or more')
     return { top_n: count }
   },
   returnDocuments: () => ({ return_documents: true }),
-}
+} satisfies Steps<RerankState>
 
 /** A moderation request, ready to be sent. */
 export type BuiltModeration<Model> = RequestOf<ModerationModels, Model, OtherModerationRequest> & {
@@ -164,10 +164,12 @@ export function moderation<const Model extends ModelId<ModerationModels>>(model:
   })
 }
 
-const MODERATION_STEPS: StepsOf<ModerationBuilder<string>, ModerationState> = {
-  text: ({ parts }, ...texts) => ({ parts: [...parts, ...texts.map((text) => ({ type: 'text', text }) as const)] }),
-  picture: ({ parts }, url) => ({ parts: [...parts, { type: 'image_url', image_url: { url } }] }),
-}
+const MODERATION_STEPS = {
+  text: ({ parts }, ...texts: readonly string[]) => ({
+    parts: [...parts, ...texts.map((text) => ({ type: 'text', text }) as const)],
+  }),
+  picture: ({ parts }, url: string) => ({ parts: [...parts, { type: 'image_url', image_url: { url } }] }),
+} satisfies Steps<ModerationState>
 
 type SpeechFields<Model> = RequestOf<SpeechModels, Model, OtherSpeechRequest>
 
@@ -221,10 +223,10 @@ export function speech<const Model extends ModelId<SpeechModels>>(model: Model):
   })
 }
 
-const SPEECH_STEPS: StepsOf<SpeechBuilder<string>, SpeechState> = {
-  text: (_, input) => ({ input }),
-  voice: (_, voice) => ({ voice }),
-  format: (_, format) => ({ response_format: format }),
-  instructions: (_, instructions) => ({ instructions }),
+const SPEECH_STEPS = {
+  text: (_, input: string) => ({ input }),
+  voice: (_, voice: string) => ({ voice }),
+  format: (_, format: string) => ({ response_format: format }),
+  instructions: (_, instructions: string) => ({ instructions }),
   events: () => ({ stream_format: 'sse' }),
-}
+} satisfies Steps<SpeechState>

@@ -1,11 +1,16 @@
 import { DASHSCOPE_VIDEO_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { invalidField } from '../../endpoints/field-errors.ts'
-import { referenceKind, type VideoIntent, type VideoModelFacts } from '../../endpoints/videos/video-protocol.ts'
+import {
+  referenceKind,
+  type VideoIntent,
+  type VideoModelFacts,
+  type VideoReference,
+} from '../../endpoints/videos/video-protocol.ts'
 import { buildBody, videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
 import { mediaAddresses, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-request.ts'
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
-import { createBuilder, knownModel, type StepsOf } from './draft.ts'
+import { createBuilder, knownModel, type Steps } from './draft.ts'
 
 /** Defaults of the API specification, "Video generation request". */
 const DEFAULT_RESOLUTION = '720p'
@@ -113,25 +118,29 @@ interface State extends VideoIntent {
   readonly webhookUrl?: string
 }
 
-const STEPS: StepsOf<VideoBuilder<string>, State> = {
-  prompt: (_, prompt) => ({ prompt }),
-  negativePrompt: (_, negativePrompt) => ({ negativePrompt }),
-  tier: (_, resolution) => ({ resolution }),
-  seconds: (_, seconds) => {
+const STEPS = {
+  prompt: (_, prompt: string) => ({ prompt }),
+  negativePrompt: (_, negativePrompt: string) => ({ negativePrompt }),
+  tier: (_, resolution: string) => ({ resolution }),
+  seconds: (_, seconds: number) => {
     if (!Number.isInteger(seconds)) throw invalidField('seconds', 'must be a whole number')
     return { seconds }
   },
-  aspectRatio: (_, aspectRatio) => ({ aspectRatio }),
-  seed: (_, seed) => ({ seed }),
+  aspectRatio: (_, aspectRatio: string) => ({ aspectRatio }),
+  seed: (_, seed: number) => ({ seed }),
   watermark: (_, isOn = true) => ({ watermark: isOn }),
   promptExtend: (_, isOn = true) => ({ promptExtend: isOn }),
-  audio: (_, audio) => ({ audio }),
-  firstFrame: (_, firstFrame) => ({ firstFrame }),
-  lastFrame: (_, lastFrame) => ({ lastFrame }),
-  firstClip: (_, firstClip) => ({ firstClip }),
-  shots: (_, shotType) => ({ shotType }),
+  audio: (_, audio: string) => ({ audio }),
+  firstFrame: (_, firstFrame: string) => ({ firstFrame }),
+  lastFrame: (_, lastFrame: string) => ({ lastFrame }),
+  firstClip: (_, firstClip: string) => ({ firstClip }),
+  shots: (_, shotType: string) => ({ shotType }),
   mute: () => ({ mute: true }),
-  reference: ({ references = [] }, url, { kind = referenceKind(url), voice } = {}) => {
+  reference: (
+    { references = [] },
+    url: string,
+    { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {},
+  ) => {
     if (kind === undefined) {
       throw invalidField(
         `references[${references.length}]`,
@@ -140,10 +149,10 @@ const STEPS: StepsOf<VideoBuilder<string>, State> = {
     }
     return { references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] }
   },
-  webhook: (_, webhookUrl) => {
+  webhook: (_, webhookUrl: string) => {
     if (!/^https?:\/\//i.test(webhookUrl) || !URL.canParse(webhookUrl)) {
       throw invalidField('webhook_url', 'must be an http(s) URL')
     }
     return { webhookUrl }
   },
-}
+} satisfies Steps<State>
