@@ -39,12 +39,17 @@ export interface FilePage extends ListPage {
   readonly purpose?: 'batch' | 'batch_output'
 }
 
-export interface ListOf<Item> {
-  readonly object: 'list'
+/** Page of a list. */
+interface PageOf<Item> {
   readonly data: readonly Item[]
   readonly first_id: string | null
   readonly last_id: string | null
   readonly has_more: boolean
+}
+
+/** Page of a list in OpenAI's shape. */
+export interface ListOf<Item> extends PageOf<Item> {
+  readonly object: 'list'
 }
 
 /** Batch to submit. */
@@ -160,12 +165,7 @@ export interface MessageBatchPage {
 }
 
 /** A page of batches, newest first. */
-export interface MessageBatchList {
-  readonly data: readonly MessageBatch[]
-  readonly first_id: string | null
-  readonly last_id: string | null
-  readonly has_more: boolean
-}
+export interface MessageBatchList extends PageOf<MessageBatch> {}
 
 /** Result of one request of a batch. */
 export interface MessageBatchResult {

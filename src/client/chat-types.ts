@@ -4,6 +4,9 @@ import type {
   ChatContentPart as UnmarkedPart,
   ChatTool as UnmarkedTool,
 } from '../endpoints/chat/chat-request.ts'
+
+export type { CompletionRequest as TextCompletionRequest } from '../endpoints/completions/completion-request.ts'
+
 import type { OpenResponse } from './connection.ts'
 import type { CacheMarks } from './message-types.ts'
 import { type EventStream, eventStream } from './streams.ts'
@@ -18,30 +21,6 @@ export interface ChatMessage extends Omit<UnmarkedMessage, 'content'> {
 
 /** Function that the model may call; `parameters` is a JSON Schema. */
 export interface ChatTool extends UnmarkedTool, CacheMarks {}
-
-/** Request for a text completion (OpenAI API, "Create completion"). Members of the model's vendor pass. */
-export interface TextCompletionRequest {
-  readonly model: string
-  /** A text, several texts, or token ids of one or several texts. Each text is completed by itself. */
-  readonly prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[]
-  /** Text after the gap that the model fills. */
-  readonly suffix?: string | null
-  /** Maximum number of tokens of one completion. */
-  readonly max_tokens?: number | null
-  /** Number of completions of each prompt. Default 1. */
-  readonly n?: number | null
-  /** Number of completions that the vendor makes and bills for each prompt. The best `n` are returned. Default `n`. */
-  readonly best_of?: number | null
-  /** Whether the prompt comes before its completion in the text. Default false. */
-  readonly echo?: boolean | null
-  /** Number of alternatives whose log probabilities are returned for each token. */
-  readonly logprobs?: number | null
-  readonly temperature?: number | null
-  readonly top_p?: number | null
-  readonly stop?: string | readonly string[] | null
-  readonly stream_options?: { readonly include_usage?: boolean } | null
-  readonly [field: string]: unknown
-}
 
 /** Completions of texts, whole or one piece of a stream. */
 export interface TextCompletion<Finish = FinishReason> {

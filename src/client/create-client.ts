@@ -72,27 +72,19 @@ export function createClient(options: ClientOptions): GatewayClient {
   })
   const resultsOf = contentOf(MESSAGE_BATCHES, '/results')
   const open = (...call: Parameters<typeof posted>): Promise<OpenResponse> => connection.open(posted(...call))
+  /** Creates a method whose answer is a stream if the request has `stream: true`. */
+  const createAt =
+    (path: string, streamOf: (answer: OpenResponse) => unknown) =>
+    async (request: { readonly stream?: unknown }, callOptions?: CallOptions): TypedByRequest =>
+      request.stream === true
+        ? (streamOf(await open(path, request, callOptions)) as never)
+        : post(path, request, callOptions)
 
   return {
-    chat: {
-      completions: {
-        create: async (request, callOptions) =>
-          request.stream === true
-            ? (chatStream(await open('/chat/completions', request, callOptions)) as never)
-            : post('/chat/completions', request, callOptions),
-      },
-    },
-    completions: {
-      create: async (request, callOptions) =>
-        request.stream === true
-          ? (completionStream(await open('/completions', request, callOptions)) as never)
-          : post('/completions', request, callOptions),
-    },
+    chat: { completions: { create: createAt('/chat/completions', chatStream) } },
+    completions: { create: createAt('/completions', completionStream) },
     images: {
-      generate: async (request, callOptions) =>
-        request.stream === true
-          ? (imageStream(await open(PICTURES, request, callOptions)) as never)
-          : post(PICTURES, request, callOptions),
+      generate: createAt(PICTURES, imageStream),
       edit: async (request, callOptions) => {
         const form = await imageEditForm(request)
         return request.stream === true

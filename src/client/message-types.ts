@@ -10,28 +10,25 @@ export type MessageImageSource =
 
 /** Block of a message in a request (Anthropic API, "Messages"). */
 export type MessageParamBlock =
-  | { readonly type: 'text'; readonly text: string; readonly cache_control?: CacheControl }
-  | { readonly type: 'image'; readonly source: MessageImageSource; readonly cache_control?: CacheControl }
-  | {
+  | MessageTextParam
+  | (Cacheable & { readonly type: 'image'; readonly source: MessageImageSource })
+  | (Cacheable & {
       readonly type: 'document'
       readonly source: Readonly<Record<string, unknown>>
       readonly title?: string | null
-      readonly cache_control?: CacheControl
-    }
-  | {
-      readonly type: 'tool_use'
-      readonly id: string
-      readonly name: string
-      readonly input: unknown
-      readonly cache_control?: CacheControl
-    }
-  | {
+    })
+  | (Cacheable & { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: unknown })
+  | (Cacheable & {
       readonly type: 'tool_result'
       readonly tool_use_id: string
       readonly content?: string | readonly MessageParamBlock[]
       readonly is_error?: boolean
-      readonly cache_control?: CacheControl
-    }
+    })
+  | MessageThinking
+
+type Cacheable = Pick<CacheMarks, 'cache_control'>
+type MessageTextParam = Cacheable & { readonly type: 'text'; readonly text: string }
+type MessageThinking =
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
   | { readonly type: 'redacted_thinking'; readonly data: string }
 
@@ -42,12 +39,11 @@ export interface MessageParam {
 }
 
 /** Tool of the caller that the model may use; `input_schema` is a JSON Schema. */
-export interface MessageTool {
+export interface MessageTool extends Cacheable {
   readonly type?: 'custom'
   readonly name: string
   readonly description?: string
   readonly input_schema: { readonly type: 'object'; readonly [keyword: string]: unknown }
-  readonly cache_control?: CacheControl
 }
 
 /** Types of tools that the vendor runs or has defined: a name with a date, such as `web_search_20250305`. */
@@ -62,9 +58,7 @@ export interface ServerTool {
 /** Everything that the model reads, and that is counted (Anthropic API, "Count tokens"). */
 export interface MessagePrompt {
   readonly messages: readonly MessageParam[]
-  readonly system?:
-    | string
-    | readonly { readonly type: 'text'; readonly text: string; readonly cache_control?: CacheControl }[]
+  readonly system?: string | readonly MessageTextParam[]
   readonly tools?: readonly (MessageTool | ServerTool)[]
   readonly tool_choice?:
     | { readonly type: 'auto' | 'any'; readonly disable_parallel_tool_use?: boolean }
@@ -97,8 +91,7 @@ export interface MessageRequest extends MessagePrompt {
 export type MessageBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: unknown }
-  | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
-  | { readonly type: 'redacted_thinking'; readonly data: string }
+  | MessageThinking
 
 /** Why a model stopped. */
 export type StopReason =

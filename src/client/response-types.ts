@@ -1,4 +1,5 @@
 import type { ResponsesEffort } from '../endpoints/responses/responses-request.ts'
+import type { ListOf, ListPage, ObjectReference } from './batch-types.ts'
 import type { CacheBreakpoint } from './message-types.ts'
 
 /** Part of a message in a request (OpenAI API reference, "Responses"). */
@@ -184,12 +185,17 @@ export interface ResponseAnswer {
   readonly usage: ResponseTokens | null
 }
 
-/** Position of an event in the response. */
-interface EventPlace {
+/** Event about one item of a response. */
+type ItemEvent<Type extends string, Members> = Members & {
+  readonly type: `response.${Type}`
   readonly sequence_number: number
   readonly item_id: string
   readonly output_index: number
 }
+
+/** Event about one part of a message or of a reasoning summary. */
+type PartEvent<Type extends string, Members> = ItemEvent<Type, Members & { readonly content_index: number }>
+type SummaryEvent<Type extends string, Members> = ItemEvent<Type, Members & { readonly summary_index: number }>
 
 /**
  * An event of a streamed response (OpenAI API reference, "Streaming events"). Vendors may send other types; ignore unknown
@@ -207,56 +213,24 @@ export type ResponseEvent =
       readonly output_index: number
       readonly item: ResponseOutputItem
     }
-  | ({
-      readonly type: 'response.content_part.added' | 'response.content_part.done'
-      readonly content_index: number
-      readonly part: ResponseOutputPart
-    } & EventPlace)
-  | ({
-      readonly type: 'response.output_text.delta' | 'response.refusal.delta'
-      readonly content_index: number
-      readonly delta: string
-    } & EventPlace)
-  | ({ readonly type: 'response.output_text.done'; readonly content_index: number; readonly text: string } & EventPlace)
-  | ({
-      readonly type: 'response.refusal.done'
-      readonly content_index: number
-      readonly refusal: string
-    } & EventPlace)
-  | ({
-      readonly type: 'response.function_call_arguments.delta' | 'response.custom_tool_call_input.delta'
-      readonly delta: string
-    } & EventPlace)
-  | ({ readonly type: 'response.function_call_arguments.done'; readonly arguments: string } & EventPlace)
-  | ({ readonly type: 'response.custom_tool_call_input.done'; readonly input: string } & EventPlace)
-  | ({
-      readonly type: 'response.reasoning_summary_text.delta'
-      readonly summary_index: number
-      readonly delta: string
-    } & EventPlace)
-  | ({
-      readonly type: 'response.reasoning_summary_text.done'
-      readonly summary_index: number
-      readonly text: string
-    } & EventPlace)
+  | PartEvent<'content_part.added' | 'content_part.done', { readonly part: ResponseOutputPart }>
+  | PartEvent<'output_text.delta' | 'refusal.delta', { readonly delta: string }>
+  | PartEvent<'output_text.done', { readonly text: string }>
+  | PartEvent<'refusal.done', { readonly refusal: string }>
+  | ItemEvent<'function_call_arguments.delta' | 'custom_tool_call_input.delta', { readonly delta: string }>
+  | ItemEvent<'function_call_arguments.done', { readonly arguments: string }>
+  | ItemEvent<'custom_tool_call_input.done', { readonly input: string }>
+  | SummaryEvent<'reasoning_summary_text.delta', { readonly delta: string }>
+  | SummaryEvent<'reasoning_summary_text.done', { readonly text: string }>
 
-/** Selects a page of items. The cursor is the id of an item. */
-export interface ResponseItemPage {
-  /** Maximum number of items per page, from 1 to 100. Default 20. */
-  readonly limit?: number
+/** Selects a page of items, by default 20 and at most 100. The cursor is the id of an item. */
+export interface ResponseItemPage extends ListPage {
   /** Order. Default `desc`: newest first. */
   readonly order?: 'asc' | 'desc'
-  readonly after?: string
 }
 
 /** Page of items that a model read. */
-export interface ResponseItemList {
-  readonly object: 'list'
-  readonly data: readonly (ResponseInputItem & { readonly id: string })[]
-  readonly first_id: string | null
-  readonly last_id: string | null
-  readonly has_more: boolean
-}
+export interface ResponseItemList extends ListOf<ResponseInputItem & { readonly id: string }> {}
 
 /** Response, or its id. */
-export type ResponseReference = string | { readonly id: string }
+export type ResponseReference = ObjectReference

@@ -84,6 +84,15 @@ export interface CachedAnswers<Request, Offers> {
   readonly costMark?: string
 }
 
+/** Answers that depend on all members of their request, and on nothing else. */
+export const DETERMINISTIC_ANSWERS = {
+  leftOut: new Set<string>(),
+  isDeterministic: () => true,
+  isExcluded: () => false,
+  refusals: [],
+  idPaths: [['id']],
+} satisfies CachedAnswers<unknown, unknown>
+
 /** Values of `service_tier` for which every request is served in the same way. */
 const DEFAULT_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'default'])
 

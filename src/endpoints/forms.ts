@@ -1,3 +1,4 @@
+import type * as z from 'zod'
 import type { Form, FormPart } from '../wire/write-form.ts'
 import { invalidField } from './field-errors.ts'
 import { type RequestPlaces, requestTexts, type TextPart } from './texts.ts'
@@ -51,8 +52,22 @@ function numberedFields(form: Form, lists: readonly string[]): ReadonlySet<strin
   return numbered
 }
 
-/** The type of a text field of a form. */
-export type FormValueKind = 'text' | 'integer' | 'number' | 'boolean'
+/** Type of a text field of a form. An object is sent as JSON text, or as one field per member. */
+type FormValueKind = 'text' | 'integer' | 'number' | 'boolean' | 'list' | 'object'
+
+const KINDS_BY_TYPE: Readonly<Record<string, FormValueKind>> = { boolean: 'boolean', array: 'list', union: 'object' }
+
+/** Returns the types of the members of a schema when they are sent as fields of a form. */
+export function formFields(schema: z.ZodObject): ReadonlyMap<string, FormValueKind> {
+  return new Map(Object.entries(schema.shape).map(([name, member]) => [name, formValueKind(member)]))
+}
+
+function formValueKind(schema: z.core.$ZodType): FormValueKind {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if (def.type === 'optional' || def.type === 'nullable') return formValueKind(def.innerType)
+  if (def.type === 'number') return 'format' in def ? 'integer' : 'number'
+  return KINDS_BY_TYPE[def.type] ?? 'text'
+}
 
 const READERS = {
   integer: { pattern: /^-?\d{1,15}$/, expected: 'a whole number', read: Number },
@@ -69,7 +84,7 @@ const READERS = {
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function formValue(name: string, text: string, kind: FormValueKind): string | number | boolean {
-  if (kind === 'text') return text
+  if (kind === 'text' || kind === 'list' || kind === 'object') return text
   const { pattern, expected, read } = READERS[kind]
   if (pattern.test(text)) return read(text)
   throw invalidField(name, `must be ${expected}`)

@@ -205,6 +205,14 @@ export function passThrough<Request>(
   return new PassedThrough([wire], reader, call)
 }
 
+/** Creates the operation of a vendor that may not offer it. See {@link passThrough}. */
+export function passThroughIfOffered<Request>(
+  operation: PassThroughOperation<Request> | undefined,
+  call: VendorCall<Request>,
+): Operation | undefined {
+  return operation && passThrough(operation.toWire(call), operation, call)
+}
+
 /** A class to save memory, because it lives as long as the vendor takes to answer; see `CallRecord` in the pipeline. */
 class PassedThrough<Request> implements Operation {
   readonly requests: readonly WireRequest[]

@@ -30,8 +30,7 @@ import type { SpeechRequest } from './speech/speech-request.ts'
 import { transcriptionEndpoint } from './transcriptions/transcription-endpoint.ts'
 import type { TranscriptionOffer } from './transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from './transcriptions/transcription-request.ts'
-import { videoEndpoint } from './videos/video-endpoint.ts'
-import type { VideosOffer } from './videos/video-operation.ts'
+import { type VideosOffer, videoEndpoint } from './videos/video-endpoint.ts'
 import type { VideoRequest } from './videos/video-request.ts'
 
 /** Endpoints that call models, one per line. Errors outside of all endpoints use the dialect of the first. */

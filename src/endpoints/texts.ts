@@ -256,6 +256,12 @@ export function requestTexts(request: object, places: RequestPlaces): readonly T
   return walk.texts
 }
 
+/** Texts of a request in JSON whose answer has none. Their author is the user unless the places name another. */
+export function promptTexts(places: RequestPlaces): { request(request: object): readonly TextPart[] } {
+  const all: RequestPlaces = { roleOf: () => 'user', ...places }
+  return { request: (request) => requestTexts(request, all) }
+}
+
 /** Step of a path. Paths of all texts together may be much longer than the request, so each is built when it is read. */
 interface Place {
   readonly above: Place | undefined

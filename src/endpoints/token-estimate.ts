@@ -30,6 +30,24 @@ export function estimateTokens(
   return Math.max(1, Math.ceil(byteLength / ESTIMATED_BYTES_PER_TOKEN)) + denseTokens
 }
 
+/** Returns where the parts of a list begin, each within the limits. An item above the limit of tokens is a part of its own. */
+export function partStarts(
+  tokensOfItems: readonly number[],
+  { maxItems, maxTokens }: { readonly maxItems: number; readonly maxTokens: number },
+): readonly number[] {
+  const starts = [0]
+  let [start, total] = [0, 0]
+  for (const [index, tokens] of tokensOfItems.entries()) {
+    if (index > start && (index - start === maxItems || total + tokens > maxTokens)) {
+      starts.push(index)
+      start = index
+      total = 0
+    }
+    total += tokens
+  }
+  return starts
+}
+
 /** Kinds of bytes in the table below. */
 const KINDS = { lower: 0, upper: 1, other: 2, space: 3, json: 4, sign: 5 } as const
 

@@ -45,7 +45,7 @@ export type { AnswerIds, StreamTransform, VendorFailure } from '../endpoints/str
 export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
 export type { Transcript, TranscriptSegment } from '../endpoints/transcriptions/transcript.ts'
 export type { AskedFormat, TranscriptionOperation } from '../endpoints/transcriptions/transcription-operation.ts'
-export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
+export type { VideoOperation } from '../endpoints/videos/video-endpoint.ts'
 export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 
 /** A key and its share of the calls. */

@@ -9,10 +9,16 @@ import type {
   ResponseRequest,
   ResponseTool,
 } from '../response-types.ts'
-import { Draft, within } from './draft.ts'
+import { createBuilder, type Steps, within } from './draft.ts'
 
 /** Maximum number of stop sequences (API specification, "Limits"). */
 const MAX_STOP_SEQUENCES = 4
+
+/** Named JSON Schema of an answer. */
+interface JsonShape {
+  readonly name: string
+  readonly schema: Readonly<Record<string, unknown>>
+}
 
 /** A chat request, ready to be sent. */
 export type BuiltChat<Model, Stream> = OneAnswerChatFields & { readonly model: Model; readonly stream: Stream }
@@ -43,7 +49,7 @@ export interface ChatBuilder<Model, Stream extends boolean = false> {
   tools(...tools: readonly ChatTool[]): this
   toolChoice(choice: NonNullable<ChatFields['tool_choice']>): this
   /** Requests an answer in JSON, of the given JSON Schema if there is one. */
-  json(schema?: { readonly name: string; readonly schema: Record<string, unknown> }): this
+  json(schema?: JsonShape): this
   reasoningEffort(effort: NonNullable<ChatFields['reasoning_effort']>): this
   endUser(id: string): this
   /** Requests the answer in chunks; the last one has the usage. */
@@ -54,81 +60,52 @@ export interface ChatBuilder<Model, Stream extends boolean = false> {
 
 /** Starts a chat request. Steps throw a GatewayError `invalid_request` if a value is out of range. */
 export function chat<const Model extends ModelId<ChatModels>>(model: Model): ChatBuilder<Model> {
-  return new ChatDraft<Model, false>({ model, stream: false, messages: [] })
+  return createBuilder<ChatState>({ model, stream: false, messages: [] }, CHAT_STEPS, {
+    build(state) {
+      if (state.messages.length === 0) throw invalidField('messages', 'needs at least one')
+      return { ...state, messages: [...state.messages] }
+    },
+  })
 }
 
-class ChatDraft<Model, Stream extends boolean>
-  extends Draft<BuiltChat<Model, boolean>>
-  implements ChatBuilder<Model, Stream>
-{
-  system(text: string): this {
-    return this.messages({ role: 'system', content: text })
-  }
-  user(content: string | ChatContentPart[]): this {
-    return this.messages({ role: 'user', content })
-  }
-  assistant(text: string): this {
-    return this.messages({ role: 'assistant', content: text })
-  }
-  toolResult(callId: string, content: string): this {
-    return this.messages({ role: 'tool', tool_call_id: callId, content })
-  }
-  messages(...messages: readonly ChatMessage[]): this {
-    return this.with({ messages: [...this.state.messages, ...messages] })
-  }
-  temperature(value: number): this {
-    return this.with({ temperature: within('temperature', value, [0, 2]) })
-  }
-  topP(value: number): this {
-    return this.with({ top_p: within('top_p', value, [0, 1]) })
-  }
-  maxTokens(tokens: number): this {
-    return this.with({ max_tokens: within('max_tokens', tokens, [1, Number.MAX_SAFE_INTEGER]) })
-  }
-  stop(...sequences: readonly string[]): this {
+type ChatState = BuiltChat<string, boolean>
+
+const CHAT_STEPS = {
+  system: (state, content: string) => withMessages(state, { role: 'system', content }),
+  user: (state, content: string | ChatContentPart[]) => withMessages(state, { role: 'user', content }),
+  assistant: (state, content: string) => withMessages(state, { role: 'assistant', content }),
+  toolResult: (state, callId: string, content: string) =>
+    withMessages(state, { role: 'tool', tool_call_id: callId, content }),
+  messages: withMessages,
+  temperature: (_, value: number) => ({ temperature: within('temperature', value, [0, 2]) }),
+  topP: (_, value: number) => ({ top_p: within('top_p', value, [0, 1]) }),
+  maxTokens: (_, tokens: number) => ({ max_tokens: within('max_tokens', tokens, [1, Number.MAX_SAFE_INTEGER]) }),
+  stop: (_, ...sequences: readonly string[]) => {
     if (sequences.length > MAX_STOP_SEQUENCES) throw invalidField('stop', `at most ${MAX_STOP_SEQUENCES} sequences`)
-    return this.with({ stop: [...sequences] })
-  }
-  presencePenalty(value: number): this {
-    return this.with({ presence_penalty: within('presence_penalty', value, [-2, 2]) })
-  }
-  frequencyPenalty(value: number): this {
-    return this.with({ frequency_penalty: within('frequency_penalty', value, [-2, 2]) })
-  }
-  seed(value: number): this {
-    return this.with({ seed: value })
-  }
-  tools(...tools: readonly ChatTool[]): this {
-    return this.with({ tools: [...tools] })
-  }
-  toolChoice(choice: NonNullable<ChatFields['tool_choice']>): this {
-    return this.with({ tool_choice: choice })
-  }
-  json(schema?: { readonly name: string; readonly schema: Record<string, unknown> }): this {
-    return this.with({
-      response_format:
-        schema === undefined
-          ? { type: 'json_object' }
-          : { type: 'json_schema', json_schema: { ...schema, strict: true } },
-    })
-  }
-  reasoningEffort(effort: NonNullable<ChatFields['reasoning_effort']>): this {
-    return this.with({ reasoning_effort: effort })
-  }
-  endUser(id: string): this {
-    return this.with({ user: id })
-  }
-  stream(): ChatBuilder<Model, true> {
-    return new ChatDraft<Model, true>({ ...this.state, stream: true, stream_options: { include_usage: true } })
-  }
-  build(): BuiltChat<Model, Stream> {
-    if (this.state.messages.length === 0) throw invalidField('messages', 'needs at least one')
-    return { ...this.state, messages: [...this.state.messages] } as BuiltChat<Model, Stream>
-  }
+    return { stop: [...sequences] }
+  },
+  presencePenalty: (_, value: number) => ({ presence_penalty: within('presence_penalty', value, [-2, 2]) }),
+  frequencyPenalty: (_, value: number) => ({ frequency_penalty: within('frequency_penalty', value, [-2, 2]) }),
+  seed: (_, seed: number) => ({ seed }),
+  tools: (_, ...tools: readonly ChatTool[]) => ({ tools: [...tools] }),
+  toolChoice: (_, choice: NonNullable<ChatFields['tool_choice']>) => ({ tool_choice: choice }),
+  json: (_, schema?: JsonShape) => ({
+    response_format:
+      schema === undefined
+        ? { type: 'json_object' }
+        : { type: 'json_schema', json_schema: { ...schema, strict: true } },
+  }),
+  reasoningEffort: (_, effort: NonNullable<ChatFields['reasoning_effort']>) => ({ reasoning_effort: effort }),
+  endUser: (_, user: string) => ({ user }),
+  stream: () => ({ stream: true, stream_options: { include_usage: true } }),
+} satisfies Steps<ChatState>
+
+function withMessages(state: ChatState, ...messages: readonly ChatMessage[]): Partial<ChatState> {
+  return { messages: [...state.messages, ...messages] }
 }
 
 /** Minimum of `max_output_tokens` (OpenAI API reference, "Create a model response"). */
-const LEAST_OUTPUT_TOKENS = 16
+const MIN_OUTPUT_TOKENS = 16
 
 /** Response request, ready to be sent with `client.responses.create` or `stream`. */
 export type BuiltResponse<Model> = ResponseRequest & { readonly model: Model }
@@ -156,7 +133,7 @@ export interface ResponseBuilder<Model> {
   tools(...tools: readonly ResponseTool[]): this
   toolChoice(choice: NonNullable<ResponseRequest['tool_choice']>): this
   /** Requests an answer in JSON, of the given JSON Schema if there is one. */
-  json(schema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> }): this
+  json(schema?: JsonShape): this
   /** Sets how much the model reasons, and whether its reasoning is shown. */
   reasoning(settings: NonNullable<ResponseRequest['reasoning']>): this
   endUser(id: string): this
@@ -166,70 +143,45 @@ export interface ResponseBuilder<Model> {
 
 /** Starts a request for a response. Steps throw a GatewayError `invalid_request` if a value is out of range. */
 export function response<const Model extends ModelId<ChatModels>>(model: Model): ResponseBuilder<Model> {
-  return new ResponseDraft<Model>({ model, input: [] })
+  return createBuilder<ResponseState>({ model, input: [] }, RESPONSE_STEPS, {
+    build(state) {
+      const { input, previous_response_id: previous } = state
+      if (input.length === 0 && previous === undefined) throw invalidField('input', 'needs at least one item')
+      return { ...state, input: [...input] }
+    },
+  })
 }
 
-interface State<Model> extends ResponseRequest {
-  readonly model: Model
+interface ResponseState extends BuiltResponse<string> {
   readonly input: readonly ResponseInputItem[]
 }
 
-class ResponseDraft<Model> extends Draft<State<Model>> implements ResponseBuilder<Model> {
-  instructions(text: string): this {
-    return this.#set({ instructions: text })
-  }
-  user(content: string | readonly ResponseInputPart[]): this {
-    return this.items({ role: 'user', content })
-  }
-  toolOutput(callId: string, output: string | readonly ResponseInputPart[]): this {
-    return this.items({ type: 'function_call_output', call_id: callId, output })
-  }
-  items(...items: readonly ResponseInputItem[]): this {
-    return this.#set({ input: [...this.state.input, ...items] })
-  }
-  continuing(response: ResponseReference): this {
-    return this.#set({ previous_response_id: typeof response === 'string' ? response : response.id })
-  }
-  store(isOn: boolean): this {
-    return this.#set({ store: isOn })
-  }
-  temperature(value: number): this {
-    return this.#set({ temperature: within('temperature', value, [0, 2]) })
-  }
-  topP(value: number): this {
-    return this.#set({ top_p: within('top_p', value, [0, 1]) })
-  }
-  maxOutputTokens(tokens: number): this {
-    const bounds = [LEAST_OUTPUT_TOKENS, Number.MAX_SAFE_INTEGER] as const
-    return this.#set({ max_output_tokens: within('max_output_tokens', tokens, bounds) })
-  }
-  tools(...tools: readonly ResponseTool[]): this {
-    return this.#set({ tools })
-  }
-  toolChoice(choice: NonNullable<ResponseRequest['tool_choice']>): this {
-    return this.#set({ tool_choice: choice })
-  }
-  json(schema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> }): this {
-    const format =
-      schema === undefined
-        ? ({ type: 'json_object' } as const)
-        : ({ type: 'json_schema', ...schema, strict: true } as const)
-    return this.#set({ text: { format } })
-  }
-  reasoning(settings: NonNullable<ResponseRequest['reasoning']>): this {
-    return this.#set({ reasoning: settings })
-  }
-  endUser(id: string): this {
-    return this.#set({ user: id })
-  }
-  build(): BuiltResponse<Model> {
-    const { input, previous_response_id: previous } = this.state
-    if (input.length === 0 && previous === undefined) throw invalidField('input', 'needs at least one item')
-    return { ...this.state, input: [...input] }
-  }
+const RESPONSE_STEPS = {
+  instructions: (_, instructions: string) => ({ instructions }),
+  user: (state, content: string | readonly ResponseInputPart[]) => withItems(state, { role: 'user', content }),
+  toolOutput: (state, callId: string, output: string | readonly ResponseInputPart[]) =>
+    withItems(state, { type: 'function_call_output', call_id: callId, output }),
+  items: withItems,
+  continuing: (_, answer: ResponseReference) => ({
+    previous_response_id: typeof answer === 'string' ? answer : answer.id,
+  }),
+  store: (_, store: boolean) => ({ store }),
+  temperature: (_, value: number) => ({ temperature: within('temperature', value, [0, 2]) }),
+  topP: (_, value: number) => ({ top_p: within('top_p', value, [0, 1]) }),
+  maxOutputTokens: (_, tokens: number) => ({
+    max_output_tokens: within('max_output_tokens', tokens, [MIN_OUTPUT_TOKENS, Number.MAX_SAFE_INTEGER]),
+  }),
+  tools: (_, ...tools: readonly ResponseTool[]) => ({ tools }),
+  toolChoice: (_, choice: NonNullable<ResponseRequest['tool_choice']>) => ({ tool_choice: choice }),
+  json: (_, schema?: JsonShape) => ({
+    text: {
+      format: schema === undefined ? { type: 'json_object' } : { type: 'json_schema', ...schema, strict: true },
+    },
+  }),
+  reasoning: (_, reasoning: NonNullable<ResponseRequest['reasoning']>) => ({ reasoning }),
+  endUser: (_, user: string) => ({ user }),
+} satisfies Steps<ResponseState>
 
-  /** Every field can be set, except the model. */
-  #set(change: Partial<Omit<State<never>, 'model'>>): this {
-    return this.with(change as Partial<State<Model>>)
-  }
+function withItems(state: ResponseState, ...items: readonly ResponseInputItem[]): Partial<ResponseState> {
+  return { input: [...state.input, ...items] }
 }

@@ -1,19 +1,25 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { invalidField } from '../../endpoints/field-errors.ts'
 
-/** Unfinished request. Immutable: every step returns a new one, so a half-built request can be shared. */
-export abstract class Draft<State extends object> {
-  protected readonly state: State
+/** Steps of a builder, by name. Each returns the part of the state that it replaces. */
+export type Steps<State> = Readonly<Record<string, (state: State, ...inputs: never[]) => Partial<State>>>
 
-  constructor(state: State) {
-    this.state = state
-  }
-
-  /** Returns a copy of the draft with some of its state replaced. */
-  protected with(change: Partial<State>): this {
-    const SameDraft = this.constructor as new (state: State) => this
-    return new SameDraft({ ...this.state, ...change })
-  }
+/**
+ * Creates a builder. It is immutable: every step returns a new one, so a half-built request can be shared. It has all steps; its type
+ * at the caller exposes only those of the model.
+ * @param ends Functions that end the building, such as `build`.
+ */
+export function createBuilder<State extends object>(
+  state: State,
+  steps: Steps<State>,
+  ends: Readonly<Record<string, (state: State) => unknown>>,
+): never {
+  const members = Object.entries(steps).map(([name, step]): [string, unknown] => [
+    name,
+    (...inputs: never[]): unknown => createBuilder({ ...state, ...step(state, ...inputs) }, steps, ends),
+  ])
+  for (const [name, end] of Object.entries(ends)) members.push([name, () => end(state)])
+  return Object.fromEntries(members) as never
 }
 
 /** Checks that a text was given. @throws GatewayError `invalid_request` naming the field. */

@@ -37,7 +37,7 @@ import type {
 } from '../models/image-models.ts'
 import type { AnswerOf, EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import { imageEditForm, type Upload } from '../upload.ts'
-import { Draft, knownModel, required, within } from './draft.ts'
+import { createBuilder, knownModel, required, type Steps, within } from './draft.ts'
 
 /** Maximum number of images (API specification, "Limits"). */
 const MAX_PICTURES = 10
@@ -86,68 +86,38 @@ interface PictureFields {
   readonly partial_images?: number
 }
 
-/** Minimum state of an image draft in OpenAI's shape. */
-interface PictureState {
-  readonly fields: PictureFields
-}
-
 /** Steps that new and edited images of OpenAI's shape have in common. */
-abstract class PictureDraft<State extends PictureState> extends Draft<State> {
-  prompt(prompt: string): this {
-    return this.set({ prompt })
-  }
-  size(size: string): this {
-    return this.set({ size })
-  }
-  count(n: number): this {
-    return this.set({ n })
-  }
-  quality(quality: string): this {
-    return this.set({ quality })
-  }
-  format(format: string, compression?: number): this {
-    return this.set({
-      output_format: format,
-      ...(compression === undefined ? {} : { output_compression: compression }),
-    })
-  }
-  background(background: string): this {
-    return this.set({ background })
-  }
-  endUser(user: string): this {
-    return this.set({ user })
-  }
-  stream(partialImages?: number): this {
-    return this.set({ stream: true, ...(partialImages === undefined ? {} : { partial_images: partialImages }) })
-  }
+const PICTURE_STEPS = {
+  prompt: (_, prompt: string) => ({ prompt }),
+  size: (_, size: string) => ({ size }),
+  count: (_, n: number) => ({ n }),
+  quality: (_, quality: string) => ({ quality }),
+  format: (_, format: string, compression?: number) => ({
+    output_format: format,
+    ...(compression === undefined ? {} : { output_compression: compression }),
+  }),
+  background: (_, background: string) => ({ background }),
+  endUser: (_, user: string) => ({ user }),
+  stream: (_, partialImages?: number) => ({
+    stream: true,
+    ...(partialImages === undefined ? {} : { partial_images: partialImages }),
+  }),
+} satisfies Steps<PictureFields>
 
-  /** Returns the fields after the checks of the model's limits. Each of the two routes has its own rule for sizes. */
-  protected checked(
-    abilities: ImageAbilities | undefined,
-    checkSize: (size: string | undefined, abilities: ImageAbilities | undefined) => void,
-  ): PictureFields & { readonly prompt: string } {
-    const { fields } = this.state
-    const prompt = required('prompt', fields.prompt)
-    checkSize(fields.size, abilities)
-    checkPictureFields(fields, abilities)
-    return { ...fields, prompt }
-  }
-
-  protected set(change: PictureFields): this {
-    return this.with({ fields: { ...this.state.fields, ...change } } as Partial<State>)
-  }
-}
-
-/**
- * Checks the range of numbers and, like the gateway, the fields that depend on the model or on another field. Sizes are checked
- * separately.
- */
-function checkPictureFields(fields: PictureFields, abilities: ImageAbilities | undefined): void {
-  const { n, partial_images: partialImages, output_compression: compression } = fields
+/** Returns the fields after the checks of the model's limits. Each of the two routes has its own rule for sizes. */
+function checkedPicture(
+  fields: PictureFields,
+  abilities: ImageAbilities | undefined,
+  checkSize: typeof checkListedSize,
+): PictureFields & { readonly prompt: string } {
+  const prompt = required('prompt', fields.prompt)
+  const { n, size, partial_images: partialImages, output_compression: compression } = fields
+  checkSize(size, abilities)
   if (n !== undefined) within('n', n, [1, abilities?.maxImages ?? MAX_PICTURES])
   checkPictureOptions(fields, abilities)
   if (partialImages !== undefined) within('partial_images', partialImages, [0, MAX_PARTIAL_IMAGES])
   if (compression !== undefined) within('output_compression', compression, [0, 100])
+  return { ...fields, prompt }
 }
 
 type ImageEditFields<Model> = RequestOf<ImageEditModels, Model, OtherImageEditRequest>
@@ -193,40 +163,33 @@ export type ImageEditBuilder<Model, Stream extends boolean = false> = EditSteps<
 
 /** Starts an edit. */
 export function imageEdit<const Model extends ModelId<ImageEditModels>>(model: Model): ImageEditBuilder<Model> {
-  // The draft has every step; the type exposes only those of the model.
-  return new ImageEditDraft({ model, images: [], fields: {} }) as never
-}
-
-interface State {
-  readonly model: string
-  readonly images: readonly Upload[]
-  readonly mask?: Upload
-  readonly fields: PictureFields
-}
-
-class ImageEditDraft extends PictureDraft<State> {
-  image(picture: Upload): this {
-    return this.with({ images: [...this.state.images, picture] })
-  }
-  mask(mask: Upload): this {
-    return this.with({ mask })
-  }
-  urls(): this {
-    return this.set({ response_format: 'url' })
-  }
-  build() {
-    const { model, images, mask } = this.state
-    const known = knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS)
-    const abilities = (known ?? imageFamilyOf(model))?.image
-    const fields = this.checked(abilities, checkListedSize)
+  const build = ({ images, mask, ...fields }: EditState) => {
+    const abilities = knownImageModel(model)?.image
+    const checked = checkedPicture(fields, abilities, checkListedSize)
     if (images.length === 0) throw invalidField('image', 'is required')
     const most = abilities?.referenceImages?.max
     if (most !== undefined && images.length > most) throw invalidField('image', `${model} takes at most ${most}`)
-    return { model, ...fields, image: [...images], ...(mask === undefined ? {} : { mask }) }
+    return { model, ...checked, image: [...images], ...(mask === undefined ? {} : { mask }) }
   }
-  async form(): Promise<FormData> {
-    return imageEditForm(this.build())
-  }
+  const form = async (state: EditState): Promise<FormData> => imageEditForm(build(state))
+  return createBuilder<EditState>({ images: [] }, EDIT_STEPS, { build, form })
+}
+
+interface EditState extends PictureFields {
+  readonly images: readonly Upload[]
+  readonly mask?: Upload
+}
+
+const EDIT_STEPS = {
+  ...PICTURE_STEPS,
+  image: ({ images }, picture: Upload) => ({ images: [...images, picture] }),
+  mask: (_, mask: Upload) => ({ mask }),
+  urls: () => ({ response_format: 'url' }),
+} satisfies Steps<EditState>
+
+/** Returns the package's definition of an image model, or the abilities of its family. */
+function knownImageModel(id: string) {
+  return knownModel(id, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ?? imageFamilyOf(id)
 }
 
 /** Image as base64 data or as a URL. */
@@ -235,139 +198,94 @@ export type InteractionPicture =
   | { readonly mimeType: string; readonly uri: string }
 
 interface MultimodalState {
-  readonly model: ModelFacts
   readonly prompt?: string
   readonly references: readonly string[]
   readonly parameters: NonNullable<MultimodalImageRequest['parameters']>
 }
 
-/** An image request in the multimodal shape (API specification, "Multimodal image request"). */
-class MultimodalImageDraft extends Draft<MultimodalState> {
-  prompt(prompt: string): this {
-    return this.with({ prompt })
-  }
-  reference(url: string): this {
-    if (!/^https:\/\//i.test(url))
-      throw invalidField(`references[${this.state.references.length}]`, 'must be an https URL')
-    return this.with({ references: [...this.state.references, url] })
-  }
-  size(size: string): this {
-    return this.#set({ size })
-  }
-  negativePrompt(text: string): this {
-    return this.#set({ negative_prompt: text })
-  }
-  seed(seed: number): this {
-    return this.#set({ seed })
-  }
-  watermark(isOn = true): this {
-    return this.#set({ watermark: isOn })
-  }
-  promptExtend(isOn = true): this {
-    return this.#set({ prompt_extend: isOn })
-  }
-  stream(): never {
+/** Steps of a request in the multimodal shape (API specification, "Multimodal image request"). */
+const MULTIMODAL_STEPS = {
+  prompt: (_, prompt: string) => ({ prompt }),
+  reference: ({ references }, url: string) => {
+    if (!/^https:\/\//i.test(url)) throw invalidField(`references[${references.length}]`, 'must be an https URL')
+    return { references: [...references, url] }
+  },
+  size: ({ parameters }, size: string) => ({ parameters: { ...parameters, size } }),
+  negativePrompt: ({ parameters }, text: string) => ({ parameters: { ...parameters, negative_prompt: text } }),
+  seed: ({ parameters }, seed: number) => ({ parameters: { ...parameters, seed } }),
+  watermark: ({ parameters }, isOn = true) => ({ parameters: { ...parameters, watermark: isOn } }),
+  promptExtend: ({ parameters }, isOn = true) => ({ parameters: { ...parameters, prompt_extend: isOn } }),
+  stream: () => {
     throw invalidField('stream', 'this shape does not stream')
-  }
-  build(): MultimodalImageRequest {
-    const { model, references, parameters } = this.state
-    const prompt = required('prompt', this.state.prompt)
-    const request: MultimodalImageRequest = {
-      model: model.id,
-      input: { messages: [{ role: 'user', content: [...references.map((image) => ({ image })), { text: prompt }] }] },
-      ...(Object.keys(parameters).length === 0 ? {} : { parameters: { ...parameters } }),
-    }
-    if (model.image !== undefined) checkAbilities(request, model.image)
-    return request
-  }
+  },
+} satisfies Steps<MultimodalState>
 
-  #set(change: MultimodalState['parameters']): this {
-    return this.with({ parameters: { ...this.state.parameters, ...change } })
+function multimodalRequest(model: ModelFacts, state: MultimodalState): MultimodalImageRequest {
+  const { references, parameters } = state
+  const text = required('prompt', state.prompt)
+  const request: MultimodalImageRequest = {
+    model: model.id,
+    input: { messages: [{ role: 'user', content: [...references.map((image) => ({ image })), { text }] }] },
+    ...(Object.keys(parameters).length === 0 ? {} : { parameters: { ...parameters } }),
   }
+  if (model.image !== undefined) checkAbilities(request, model.image)
+  return request
 }
 
 interface InteractionState {
-  readonly model: ModelFacts
   readonly prompt?: string
   readonly references: readonly InteractionBlock[]
   readonly format: { readonly image_size?: string; readonly aspect_ratio?: string }
   readonly config: NonNullable<InteractionRequest['generation_config']>
-  readonly system?: string
-  readonly previousId?: string
-  readonly isStored?: boolean
-  readonly isStreamed?: true
+  readonly system_instruction?: string
+  readonly previous_interaction_id?: string
+  readonly store?: boolean
+  readonly stream?: true
 }
 
-/** An image request in the interactions shape (API specification, "Interactions-style image request"). */
-class InteractionImageDraft extends Draft<InteractionState> {
-  prompt(prompt: string): this {
-    return this.with({ prompt })
-  }
-  size(size: string): this {
-    return this.with({ format: { ...this.state.format, image_size: size } })
-  }
-  aspectRatio(ratio: string): this {
-    return this.with({ format: { ...this.state.format, aspect_ratio: ratio } })
-  }
-  reference({ mimeType, ...picture }: InteractionPicture): this {
-    return this.with({ references: [...this.state.references, { type: 'image', mime_type: mimeType, ...picture }] })
-  }
-  system(instruction: string): this {
-    return this.with({ system: instruction })
-  }
-  temperature(value: number): this {
-    const temperature = within('generation_config.temperature', value, [0, 2])
-    return this.with({ config: { ...this.state.config, temperature } })
-  }
-  thinking(level: string): this {
-    return this.with({ config: { ...this.state.config, thinking_level: level } })
-  }
-  continuing(interactionId: string): this {
-    return this.with({ previousId: interactionId })
-  }
-  store(isStored: boolean): this {
-    return this.with({ isStored })
-  }
-  stream(partialImages?: number): this {
+/** Steps of a request in the interactions shape (API specification, "Interactions-style image request"). */
+const INTERACTION_STEPS = {
+  prompt: (_, prompt: string) => ({ prompt }),
+  size: ({ format }, size: string) => ({ format: { ...format, image_size: size } }),
+  aspectRatio: ({ format }, ratio: string) => ({ format: { ...format, aspect_ratio: ratio } }),
+  reference: ({ references }, { mimeType, ...picture }: InteractionPicture) => ({
+    references: [...references, { type: 'image', mime_type: mimeType, ...picture }],
+  }),
+  system: (_, instruction: string) => ({ system_instruction: instruction }),
+  temperature: ({ config }, value: number) => ({
+    config: { ...config, temperature: within('generation_config.temperature', value, [0, 2]) },
+  }),
+  thinking: ({ config }, level: string) => ({ config: { ...config, thinking_level: level } }),
+  continuing: (_, interactionId: string) => ({ previous_interaction_id: interactionId }),
+  store: (_, isOn: boolean) => ({ store: isOn }),
+  stream: (_, partialImages?: number) => {
     if (partialImages !== undefined) throw invalidField('partial_images', 'this shape has no partial images')
-    return this.with({ isStreamed: true })
+    return { stream: true }
+  },
+} satisfies Steps<InteractionState>
+
+function interactionRequest(model: ModelFacts, state: InteractionState): InteractionRequest {
+  const { references, format, config, prompt: _, ...members } = state
+  const prompt = required('prompt', state.prompt)
+  if (members.store === false && members.previous_interaction_id !== undefined) {
+    throw invalidField('previous_interaction_id', 'cannot be combined with store false')
   }
-  build(): InteractionRequest {
-    const { model, references, format, config, system, previousId, isStored, isStreamed } = this.state
-    const prompt = required('prompt', this.state.prompt)
-    if (isStored === false && previousId !== undefined) {
-      throw invalidField('previous_interaction_id', 'cannot be combined with store false')
-    }
-    const request: InteractionRequest = {
-      model: model.id,
-      input: references.length === 0 ? prompt : [...references, { type: 'text', text: prompt }],
-      ...(system === undefined ? {} : { system_instruction: system }),
-      ...(Object.keys(format).length === 0 ? {} : { response_format: { type: 'image', ...format } }),
-      ...(Object.keys(config).length === 0 ? {} : { generation_config: { ...config } }),
-      ...(previousId === undefined ? {} : { previous_interaction_id: previousId }),
-      ...(isStored === undefined ? {} : { store: isStored }),
-      ...(isStreamed === undefined ? {} : { stream: isStreamed }),
-    }
-    checkInteractionAbilities(request, model)
-    return request
+  const request: InteractionRequest = {
+    model: model.id,
+    input: references.length === 0 ? prompt : [...references, { type: 'text', text: prompt }],
+    ...(Object.keys(format).length === 0 ? {} : { response_format: { type: 'image', ...format } }),
+    ...(Object.keys(config).length === 0 ? {} : { generation_config: { ...config } }),
+    ...members,
   }
+  checkInteractionAbilities(request, model)
+  return request
 }
 
-interface OpenAIState {
-  readonly model: ModelFacts
-  readonly fields: PictureFields
-}
-
-/** An image request in OpenAI's shape (OpenAI API, "Create image"). */
-class OpenAIImageDraft extends PictureDraft<OpenAIState> {
-  moderation(moderation: string): this {
-    return this.set({ moderation })
-  }
-  build(): OpenAIImageRequest {
-    const { model } = this.state
-    return { model: model.id, ...this.checked(model.image, checkFreeSize) }
-  }
-}
+/** Steps of a request in OpenAI's shape (OpenAI API, "Create image"). */
+const OPENAI_STEPS = {
+  ...PICTURE_STEPS,
+  moderation: (_, moderation: string) => ({ moderation }),
+} satisfies Steps<PictureFields>
 
 type ImageFields<Model> = RequestOf<ImageModels, Model, OtherImageRequest>
 
@@ -488,27 +406,24 @@ export function image<const Model extends ModelId<ImageModels>>(
   model: Model,
   facts?: ImageModelFacts,
 ): ImageBuilder<Model> {
-  const { protocol, image: abilities } =
-    facts ??
-    knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ??
-    imageFamilyOf(model) ??
-    {}
+  const { protocol, image: abilities } = facts ?? knownImageModel(model) ?? {}
   const row: ModelFacts = { id: model, limits: {}, ...(abilities === undefined ? {} : { image: abilities }) }
-  // Each draft has every step of its shape; the type exposes only those of the model.
-  return draftOf(protocol, row) as never
-}
-
-function draftOf(protocol: string | undefined, model: ModelFacts): object {
   switch (protocol) {
     case 'multimodal':
-      return new MultimodalImageDraft({ model, references: [], parameters: {} })
+      return createBuilder<MultimodalState>({ references: [], parameters: {} }, MULTIMODAL_STEPS, {
+        build: (state) => multimodalRequest(row, state),
+      })
     case 'interactions':
-      return new InteractionImageDraft({ model, references: [], format: {}, config: {} })
+      return createBuilder<InteractionState>({ references: [], format: {}, config: {} }, INTERACTION_STEPS, {
+        build: (state) => interactionRequest(row, state),
+      })
     case 'generations':
-      return new OpenAIImageDraft({ model, fields: {} })
+      return createBuilder<PictureFields>({}, OPENAI_STEPS, {
+        build: (fields): OpenAIImageRequest => ({ model, ...checkedPicture(fields, abilities, checkFreeSize) }),
+      })
     default:
       throw new GatewayError('model_not_configured', {
-        message: `The shape of ${model.id} is not known: give its protocol, multimodal, interactions or generations.`,
+        message: `The shape of ${model} is not known: give its protocol, multimodal, interactions or generations.`,
         param: 'model',
       })
   }

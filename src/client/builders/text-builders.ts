@@ -15,7 +15,7 @@ import type {
   RerankFields,
   RerankModels,
 } from '../models/text-models.ts'
-import { Draft, knownModel, required } from './draft.ts'
+import { createBuilder, knownModel, required, type Steps } from './draft.ts'
 
 type EmbeddingFields<Model> = RequestOf<EmbeddingModels, Model, OtherEmbeddingRequest>
 
@@ -49,26 +49,22 @@ interface EmbeddingState {
 
 /** Starts an embedding request. */
 export function embedding<const Model extends ModelId<EmbeddingModels>>(model: Model): EmbeddingBuilder<Model> {
-  // The draft accepts any size; the type allows only those of the model.
-  return new EmbeddingDraft({ model, encoding_format: 'float', input: [] }) as never
+  return createBuilder<EmbeddingState>({ model, encoding_format: 'float', input: [] }, EMBEDDING_STEPS, {
+    build(state) {
+      if (state.input.length === 0) throw invalidField('input', 'needs at least one text')
+      return { ...state, input: [...state.input] }
+    },
+  })
 }
 
-class EmbeddingDraft extends Draft<EmbeddingState> {
-  input(...texts: readonly string[]): this {
-    return this.with({ input: [...this.state.input, ...texts] })
-  }
-  dimensions(size: number): this {
-    checkDimensions(this.state.model, size)
-    return this.with({ dimensions: size })
-  }
-  base64(): this {
-    return this.with({ encoding_format: 'base64' })
-  }
-  build(): EmbeddingState {
-    if (this.state.input.length === 0) throw invalidField('input', 'needs at least one text')
-    return { ...this.state, input: [...this.state.input] }
-  }
-}
+const EMBEDDING_STEPS = {
+  input: (state, ...texts: readonly string[]) => ({ input: [...state.input, ...texts] }),
+  dimensions: ({ model }, size: number) => {
+    checkDimensions(model, size)
+    return { dimensions: size }
+  },
+  base64: () => ({ encoding_format: 'base64' }),
+} satisfies Steps<EmbeddingState>
 
 /**
  * Checks the size by the gateway's rule: sizes that the vendor offers, or a shortened one of these, unless the specification lists
@@ -119,29 +115,24 @@ interface RerankState {
 
 /** Starts a rerank request. */
 export function rerank<const Model extends ModelId<RerankModels>>(model: Model): RerankBuilder<Model> {
-  return new RerankDraft({ model, documents: [] }) as never
+  return createBuilder<RerankState>({ model, documents: [] }, RERANK_STEPS, {
+    build(state) {
+      required('query', state.query)
+      if (state.documents.length === 0) throw invalidField('documents', 'needs at least one document')
+      return { ...state, documents: [...state.documents] }
+    },
+  })
 }
 
-class RerankDraft extends Draft<RerankState> {
-  query(query: string): this {
-    return this.with({ query })
-  }
-  documents(...documents: readonly unknown[]): this {
-    return this.with({ documents: [...this.state.documents, ...documents] })
-  }
-  top(count: number): this {
+const RERANK_STEPS = {
+  query: (_, query: string) => ({ query }),
+  documents: (state, ...documents: RerankFields['documents']) => ({ documents: [...state.documents, ...documents] }),
+  top: (_, count: number) => {
     if (!Number.isInteger(count) || count < 1) throw invalidField('top_n', 'must be a whole number of 1 or more')
-    return this.with({ top_n: count })
-  }
-  returnDocuments(): this {
-    return this.with({ return_documents: true })
-  }
-  build(): RerankState {
-    required('query', this.state.query)
-    if (this.state.documents.length === 0) throw invalidField('documents', 'needs at least one document')
-    return { ...this.state, documents: [...this.state.documents] }
-  }
-}
+    return { top_n: count }
+  },
+  returnDocuments: () => ({ return_documents: true }),
+} satisfies Steps<RerankState>
 
 /** A moderation request, ready to be sent. */
 export type BuiltModeration<Model> = RequestOf<ModerationModels, Model, OtherModerationRequest> & {
@@ -159,29 +150,26 @@ export interface ModerationBuilder<Model> {
 }
 
 interface ModerationState {
-  readonly model: string
   readonly parts: readonly ModerationInputPart[]
 }
 
 /** Starts a moderation request. */
 export function moderation<const Model extends ModelId<ModerationModels>>(model: Model): ModerationBuilder<Model> {
-  return new ModerationDraft({ model, parts: [] }) as never
+  return createBuilder<ModerationState>({ parts: [] }, MODERATION_STEPS, {
+    build({ parts }) {
+      if (parts.length === 0) throw invalidField('input', 'needs at least one text or image')
+      const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+      return { model, input: texts.length === parts.length ? texts : [...parts] }
+    },
+  })
 }
 
-class ModerationDraft extends Draft<ModerationState> {
-  text(...texts: readonly string[]): this {
-    return this.with({ parts: [...this.state.parts, ...texts.map((text) => ({ type: 'text', text }) as const)] })
-  }
-  picture(url: string): this {
-    return this.with({ parts: [...this.state.parts, { type: 'image_url', image_url: { url } }] })
-  }
-  build(): { readonly model: string; readonly input: readonly string[] | readonly ModerationInputPart[] } {
-    const { model, parts } = this.state
-    if (parts.length === 0) throw invalidField('input', 'needs at least one text or image')
-    const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
-    return { model, input: texts.length === parts.length ? texts : [...parts] }
-  }
-}
+const MODERATION_STEPS = {
+  text: ({ parts }, ...texts: readonly string[]) => ({
+    parts: [...parts, ...texts.map((text) => ({ type: 'text', text }) as const)],
+  }),
+  picture: ({ parts }, url: string) => ({ parts: [...parts, { type: 'image_url', image_url: { url } }] }),
+} satisfies Steps<ModerationState>
 
 type SpeechFields<Model> = RequestOf<SpeechModels, Model, OtherSpeechRequest>
 
@@ -225,31 +213,20 @@ interface SpeechState {
 
 /** Starts a speech request. */
 export function speech<const Model extends ModelId<SpeechModels>>(model: Model): SpeechBuilder<Model> {
-  // The draft has every step; the type exposes only those of the model.
-  return new SpeechDraft({ model, input: '' }) as never
+  return createBuilder<SpeechState>({ model, input: '' }, SPEECH_STEPS, {
+    build(state) {
+      if (state.input === '') throw invalidField('input', 'needs a text')
+      const known = knownModel(model, DASHSCOPE_SPEECH_MODELS)?.speech
+      if (known !== undefined) checkSpeechAbilities(state, { id: model, limits: {}, speech: known })
+      return { ...state }
+    },
+  })
 }
 
-class SpeechDraft extends Draft<SpeechState> {
-  text(text: string): this {
-    return this.with({ input: text })
-  }
-  voice(voice: string): this {
-    return this.with({ voice })
-  }
-  format(format: string): this {
-    return this.with({ response_format: format })
-  }
-  instructions(instructions: string): this {
-    return this.with({ instructions })
-  }
-  events(): this {
-    return this.with({ stream_format: 'sse' })
-  }
-  build(): SpeechState {
-    const { state } = this
-    if (state.input === '') throw invalidField('input', 'needs a text')
-    const known = knownModel(state.model, DASHSCOPE_SPEECH_MODELS)?.speech
-    if (known !== undefined) checkSpeechAbilities(state, { id: state.model, limits: {}, speech: known })
-    return { ...state }
-  }
-}
+const SPEECH_STEPS = {
+  text: (_, input: string) => ({ input }),
+  voice: (_, voice: string) => ({ voice }),
+  format: (_, format: string) => ({ response_format: format }),
+  instructions: (_, instructions: string) => ({ instructions }),
+  events: () => ({ stream_format: 'sse' }),
+} satisfies Steps<SpeechState>

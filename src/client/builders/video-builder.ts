@@ -10,7 +10,7 @@ import { buildBody, videoProtocolOf } from '../../endpoints/videos/video-protoco
 import { mediaAddresses, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-request.ts'
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
-import { Draft, knownModel } from './draft.ts'
+import { createBuilder, knownModel, type Steps } from './draft.ts'
 
 /** Defaults of the API specification, "Video generation request". */
 const DEFAULT_RESOLUTION = '720p'
@@ -44,31 +44,26 @@ interface CommonSteps<Model> {
   build(): BuiltVideo<Model>
 }
 
-interface RatioStep {
+/** Steps that some models support. */
+interface OptionalSteps<Model> {
   /** Sets the aspect ratio. Default `16:9`. */
-  aspectRatio(ratio: VideoRatio): this
-}
-
-interface AudioStep {
+  aspectRatio(ratio: VideoRatio): VideoBuilder<Model>
   /** Sets the URL of the audio track. */
-  audio(url: string): this
-}
-
-interface FirstFrameStep {
+  audio(url: string): VideoBuilder<Model>
   /** Sets the URL of the first frame. */
-  firstFrame(url: string): this
-}
-
-interface LastFrameSteps {
+  firstFrame(url: string): VideoBuilder<Model>
   /** Sets the URL of the last frame. */
-  lastFrame(url: string): this
+  lastFrame(url: string): VideoBuilder<Model>
   /** Sets the URL of a video to continue; its seconds count towards the duration. */
-  firstClip(url: string): this
-}
-
-interface ReferenceStep<Voice> {
+  firstClip(url: string): VideoBuilder<Model>
   /** Adds an image or video whose subject appears in the video. `kind` is required if the file name does not show it. */
-  reference(url: string, options?: { readonly kind?: 'image' | 'video' } & Voice): this
+  reference(
+    url: string,
+    options?: { readonly kind?: 'image' | 'video' } & ('voices' extends AbilityOf<Model> ? VoiceOption : unknown),
+  ): VideoBuilder<Model>
+  shots(type: 'single' | 'multi'): VideoBuilder<Model>
+  /** Removes the audio. */
+  mute(): VideoBuilder<Model>
 }
 
 interface VoiceOption {
@@ -76,36 +71,22 @@ interface VoiceOption {
   readonly voice?: string
 }
 
-interface ShotsStep {
-  shots(type: 'single' | 'multi'): this
-}
-
-interface MuteStep {
-  /** Removes the audio. */
-  mute(): this
-}
-
 type RowOf<Model> = Model extends keyof VideoModels ? VideoModels[Model] : unknown
 type KindOf<Model> = FieldOf<RowOf<Model>, 'kind', VideoTaskKind>
 type AbilityOf<Model> = RowOf<Model> extends { readonly ability: infer Ability } ? Ability : VideoAbility
 
-type StepsOfKind<Kind, Ability> = ('t2v' extends Kind ? RatioStep & AudioStep : unknown) &
-  ('i2v' extends Kind ? FirstFrameStep & AudioStep : unknown) &
-  ('r2v' extends Kind ? RatioStep & ReferenceSteps<Ability> : unknown)
-
-/** Every model with voices also supports a first frame. */
-type ReferenceSteps<Ability> = 'voices' extends Ability
-  ? ReferenceStep<VoiceOption> & FirstFrameStep
-  : ReferenceStep<unknown>
-
-type StepsOfAbility<Ability> = ('last_frame' extends Ability ? LastFrameSteps : unknown) &
-  ('shots' extends Ability ? ShotsStep : unknown) &
-  ('mute' extends Ability ? MuteStep : unknown)
+/** Names of the optional steps. Every model with voices also supports a first frame. */
+type StepNames<Kind, Ability> =
+  | ('t2v' extends Kind ? 'aspectRatio' | 'audio' : never)
+  | ('i2v' extends Kind ? 'firstFrame' | 'audio' : never)
+  | ('r2v' extends Kind ? 'aspectRatio' | 'reference' | ('voices' extends Ability ? 'firstFrame' : never) : never)
+  | ('last_frame' extends Ability ? 'lastFrame' | 'firstClip' : never)
+  | ('shots' extends Ability ? 'shots' : never)
+  | ('mute' extends Ability ? 'mute' : never)
 
 /** Builds a video request step by step. A known model has the steps that it supports; an unknown one has all steps. */
 export type VideoBuilder<Model> = CommonSteps<Model> &
-  StepsOfKind<KindOf<Model>, AbilityOf<Model>> &
-  StepsOfAbility<AbilityOf<Model>>
+  Pick<OptionalSteps<Model>, StepNames<KindOf<Model>, AbilityOf<Model>>>
 
 /**
  * Starts a video request in the layout of the model: the same steps give different bodies for a 2.6 and a 2.7 model, and the fields
@@ -116,95 +97,62 @@ export function video<const Model extends ModelId<VideoModels>>(
   model: Model,
   facts?: Omit<VideoModelFacts, 'id'>,
 ): VideoBuilder<Model> {
-  const known = facts ?? knownModel(model, DASHSCOPE_VIDEO_MODELS)
-  const { protocol, video: abilities } = known ?? {}
-  const draft = new VideoDraft({
-    model: {
-      id: model,
-      ...(protocol === undefined ? {} : { protocol }),
-      ...(abilities === undefined ? {} : { video: abilities }),
+  const { protocol, video: abilities } = facts ?? knownModel(model, DASHSCOPE_VIDEO_MODELS) ?? {}
+  const row: VideoModelFacts = {
+    id: model,
+    ...(protocol === undefined ? {} : { protocol }),
+    ...(abilities === undefined ? {} : { video: abilities }),
+  }
+  const start: State = { resolution: DEFAULT_RESOLUTION, seconds: DEFAULT_SECONDS }
+  return createBuilder(start, STEPS, {
+    build({ webhookUrl, ...intent }): VideoRequest {
+      const body = buildBody(intent, row)
+      videoProtocolOf(row).check(body, row)
+      mediaAddresses(body.input)
+      return webhookUrl === undefined ? body : { ...body, webhook_url: webhookUrl }
     },
-    intent: { resolution: DEFAULT_RESOLUTION, seconds: DEFAULT_SECONDS },
   })
-  // The draft has every step; the type exposes only those of the model.
-  return draft as never
 }
 
-interface State {
-  readonly model: VideoModelFacts
-  readonly intent: VideoIntent
+interface State extends VideoIntent {
   readonly webhookUrl?: string
 }
 
-class VideoDraft extends Draft<State> {
-  prompt(prompt: string): this {
-    return this.#set({ prompt })
-  }
-  negativePrompt(negativePrompt: string): this {
-    return this.#set({ negativePrompt })
-  }
-  tier(resolution: string): this {
-    return this.#set({ resolution })
-  }
-  seconds(seconds: number): this {
+const STEPS = {
+  prompt: (_, prompt: string) => ({ prompt }),
+  negativePrompt: (_, negativePrompt: string) => ({ negativePrompt }),
+  tier: (_, resolution: string) => ({ resolution }),
+  seconds: (_, seconds: number) => {
     if (!Number.isInteger(seconds)) throw invalidField('seconds', 'must be a whole number')
-    return this.#set({ seconds })
-  }
-  aspectRatio(aspectRatio: string): this {
-    return this.#set({ aspectRatio })
-  }
-  seed(seed: number): this {
-    return this.#set({ seed })
-  }
-  watermark(isOn = true): this {
-    return this.#set({ watermark: isOn })
-  }
-  promptExtend(isOn = true): this {
-    return this.#set({ promptExtend: isOn })
-  }
-  audio(url: string): this {
-    return this.#set({ audio: url })
-  }
-  firstFrame(url: string): this {
-    return this.#set({ firstFrame: url })
-  }
-  lastFrame(url: string): this {
-    return this.#set({ lastFrame: url })
-  }
-  firstClip(url: string): this {
-    return this.#set({ firstClip: url })
-  }
-  shots(shotType: string): this {
-    return this.#set({ shotType })
-  }
-  mute(): this {
-    return this.#set({ mute: true })
-  }
-  reference(url: string, { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {}): this {
-    const { references = [] } = this.state.intent
+    return { seconds }
+  },
+  aspectRatio: (_, aspectRatio: string) => ({ aspectRatio }),
+  seed: (_, seed: number) => ({ seed }),
+  watermark: (_, isOn = true) => ({ watermark: isOn }),
+  promptExtend: (_, isOn = true) => ({ promptExtend: isOn }),
+  audio: (_, audio: string) => ({ audio }),
+  firstFrame: (_, firstFrame: string) => ({ firstFrame }),
+  lastFrame: (_, lastFrame: string) => ({ lastFrame }),
+  firstClip: (_, firstClip: string) => ({ firstClip }),
+  shots: (_, shotType: string) => ({ shotType }),
+  mute: () => ({ mute: true }),
+  reference: (
+    { references = [] },
+    url: string,
+    { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {},
+  ) => {
     if (kind === undefined) {
       throw invalidField(
         `references[${references.length}]`,
         'its file name does not show the kind; give kind: image or video',
       )
     }
-    return this.#set({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
-  }
-  webhook(webhookUrl: string): this {
+    return { references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] }
+  },
+  webhook: (_, webhookUrl: string) => {
     if (!/^https?:\/\//i.test(webhookUrl) || !URL.canParse(webhookUrl)) {
       throw invalidField('webhook_url', 'must be an http(s) URL')
     }
-    return this.with({ webhookUrl })
-  }
-  build(): VideoRequest {
-    const { model, intent, webhookUrl } = this.state
-    const body = buildBody(intent, model)
-    videoProtocolOf(model).check(body, model)
-    mediaAddresses(body.input)
-    return webhookUrl === undefined ? body : { ...body, webhook_url: webhookUrl }
-  }
-
-  #set(change: Partial<VideoIntent>): this {
-    return this.with({ intent: { ...this.state.intent, ...change } })
-  }
-}
+    return { webhookUrl }
+  },
+} satisfies Steps<State>

@@ -189,25 +189,24 @@ interface PictureOptions<Size extends string, Quality extends string = ImageQual
   readonly user?: string
 }
 
+type ListedSize = 'auto' | '1024x1024' | '1024x1536' | '1536x1024'
+
 /** Text to image. Sizes other than the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
-export interface OpenAIImageRequest<Quality extends string = ImageQuality>
-  extends PictureOptions<'auto' | `${number}x${number}`, Quality>,
+export interface OpenAIImageRequest<
+  Quality extends string = ImageQuality,
+  Size extends string = 'auto' | `${number}x${number}`,
+> extends PictureOptions<Size, Quality>,
     Encoding,
     Streaming {
   readonly moderation?: 'auto' | 'low'
 }
 
 /** Text to image by models that allow only listed sizes (OpenAI API, "Create image"). */
-export interface ListedSizeImageRequest
-  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
-    Encoding,
-    Streaming {
-  readonly moderation?: 'auto' | 'low'
-}
+export interface ListedSizeImageRequest extends OpenAIImageRequest<ImageQuality, ListedSize> {}
 
 /** Edit request for models that return only bytes (API specification, "Image edit request"). */
 export interface ImageEditRequest<Quality extends string = ImageQuality>
-  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024', Quality>,
+  extends PictureOptions<ListedSize, Quality>,
     Encoding,
     Streaming {
   readonly response_format?: 'b64_json'

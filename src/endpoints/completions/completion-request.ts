@@ -1,50 +1,27 @@
-import * as z from 'zod'
-import { onDemand } from '../../core/on-demand.ts'
-import { listOf } from '../schema.ts'
-import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
-
-/** Request for a text completion (OpenAI API, "Create completion"). */
+/** Request for a text completion (OpenAI API, "Create completion"). Members of the model's vendor pass. */
 export interface CompletionRequest {
-  model: string
+  readonly model: string
   /** A text, several texts, or token ids of one or several texts. Each text is completed by itself. */
-  prompt: string | string[] | number[] | number[][]
+  readonly prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[]
   /** Text after the gap that the model fills. */
-  suffix?: string | null
+  readonly suffix?: string | null
   /** Maximum number of tokens of one completion. */
-  max_tokens?: number | null
+  readonly max_tokens?: number | null
   /** Number of completions of each prompt. Default 1. */
-  n?: number | null
-  /** Number of completions that the vendor makes of each prompt, of which it returns the best `n`. Default `n`. */
-  best_of?: number | null
-  stream?: boolean | null
-  stream_options?: { include_usage?: boolean | null; [field: string]: unknown } | null
-  temperature?: number | null
-  [field: string]: unknown
+  readonly n?: number | null
+  /** Number of completions that the vendor makes and bills for each prompt. The best `n` are returned. Default `n`. */
+  readonly best_of?: number | null
+  /** Whether the prompt comes before its completion in the text. Default false. */
+  readonly echo?: boolean | null
+  /** Number of alternatives whose log probabilities are returned for each token. */
+  readonly logprobs?: number | null
+  readonly temperature?: number | null
+  readonly top_p?: number | null
+  readonly stop?: string | readonly string[] | null
+  readonly stream?: boolean | null
+  readonly stream_options?: { readonly include_usage?: boolean | null } | null
+  readonly [field: string]: unknown
 }
-
-/** Maximum number of prompts of one request. */
-export const MAX_PROMPTS = 2_048
-
-const text = onDemand(() => z.string())
-const tokens = onDemand(() => listOf(z.int().min(0)).min(1))
-const count = onDemand(() => z.int().min(1).max(128).nullish())
-
-/** Rules of the request; unknown fields pass. */
-export const completionSchema = onDemand(() =>
-  z.looseObject({
-    model: z.string().min(1),
-    prompt: z.union([text(), listOf(text(), MAX_PROMPTS).min(1), tokens(), listOf(tokens(), MAX_PROMPTS).min(1)]),
-    suffix: z.string().nullish(),
-    max_tokens: z.int().min(0).max(LARGEST_TOKEN_BOUND).nullish(),
-    n: count(),
-    best_of: count(),
-    echo: z.boolean().nullish(),
-    logprobs: z.int().min(0).nullish(),
-    stream: z.boolean().nullish(),
-    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-    temperature: z.number().min(0).max(2).nullish(),
-  }),
-)
 
 /** Returns the number of prompts. */
 export function promptCount({ prompt }: Pick<CompletionRequest, 'prompt'>): number {

@@ -1,6 +1,8 @@
+import * as z from 'zod'
 import type { CatalogModel } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, objectsIn } from '../../core/json.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import { hasOtherTier } from '../answer-json.ts'
 import { chatUsage } from '../chat/chat-completion.ts'
@@ -8,11 +10,11 @@ import { CHAT_SURCHARGES, chatFieldParam, chatPriceFields } from '../chat/chat-s
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { type Operation, type PassThroughOperation, passThrough, type VendorCall } from '../operation.ts'
-import { checkRequest, jsonSchemaOf } from '../schema.ts'
+import { checkRequest, jsonSchemaOf, listOf } from '../schema.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
-  type KindOf,
+  kindsByName,
   requestTexts,
   type SaidFacts,
   type TextPart,
@@ -20,8 +22,8 @@ import {
   type TextStreamReader,
   textsIn,
 } from '../texts.ts'
-import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
-import { type CompletionRequest, completionSchema, madeCount, promptTokens } from './completion-request.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS, LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
+import { type CompletionRequest, madeCount, promptTokens } from './completion-request.ts'
 
 /** Text completions at a vendor. */
 export interface CompletionsOperation extends PassThroughOperation<CompletionRequest> {
@@ -48,7 +50,7 @@ function createCompletionOperation({ completions }: CompletionsOffer, call: Vend
   })
 }
 
-const kindOf: KindOf = (name) => (name === 'text' ? 'text' : undefined)
+const kindOf = kindsByName({ text: ['text'] })
 
 /** Where the texts of completions are. Prompts of token ids have none. */
 export const completionTexts: EndpointTexts<CompletionRequest> = {
@@ -146,6 +148,30 @@ class CompletionTextReader implements TextStreamReader {
     return sseData(JSON.stringify({ id, object: 'text_completion', created, model, choices })) + SSE_DONE
   }
 }
+
+/** Maximum number of prompts of one request. */
+const MAX_PROMPTS = 2_048
+
+const text = onDemand(() => z.string())
+const tokens = onDemand(() => listOf(z.int().min(0)).min(1))
+const count = onDemand(() => z.int().min(1).max(128).nullish())
+
+/** Rules of the request; unknown fields pass. */
+export const completionSchema = onDemand(() =>
+  z.looseObject({
+    model: z.string().min(1),
+    prompt: z.union([text(), listOf(text(), MAX_PROMPTS).min(1), tokens(), listOf(tokens(), MAX_PROMPTS).min(1)]),
+    suffix: z.string().nullish(),
+    max_tokens: z.int().min(0).max(LARGEST_TOKEN_BOUND).nullish(),
+    n: count(),
+    best_of: count(),
+    echo: z.boolean().nullish(),
+    logprobs: z.int().min(0).nullish(),
+    stream: z.boolean().nullish(),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+    temperature: z.number().min(0).max(2).nullish(),
+  }),
+)
 
 /** `POST /v1/completions` (OpenAI API, "Create completion"). It serves chat models whose vendor completes texts with them. */
 export const completionsEndpoint = defineEndpoint<CompletionRequest, CompletionsOffer>({

@@ -2,8 +2,10 @@ import type { CatalogModel } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
+import { DETERMINISTIC_ANSWERS } from '../answer-json.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { invalidField } from '../field-errors.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -18,8 +20,8 @@ import {
 } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import type { VendorFailure } from '../stream-transform.ts'
-import { requestTexts } from '../texts.ts'
-import { estimateTokens } from '../token-estimate.ts'
+import { promptTexts } from '../texts.ts'
+import { estimateTokens, partStarts } from '../token-estimate.ts'
 import {
   type EmbeddingsRequest,
   type EmbeddingsResult,
@@ -39,12 +41,9 @@ export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOf
   requestSchema: () => jsonSchemaOf(embeddingsSchema(), 'input'),
   isStream: () => false,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
-  texts: {
-    request: (request) => requestTexts(request, { kinds: { input: 'text' }, last: ['input'], roleOf: () => 'user' }),
-  },
-  createOperation: ({ embeddings }, call) =>
-    embeddings === undefined ? undefined : createEmbeddingsOperation(embeddings, call),
-  cached: { leftOut: new Set(['user']), isDeterministic: () => true, isExcluded: () => false, refusals: [] },
+  texts: promptTexts({ kinds: { input: 'text' }, last: ['input'] }),
+  createOperation: ({ embeddings }, call) => embeddings && createEmbeddingsOperation(embeddings, call),
+  cached: { ...DETERMINISTIC_ANSWERS, leftOut: new Set(['user']) },
 })
 
 /** Embeddings at one vendor. All functions are pure. */
@@ -79,10 +78,7 @@ export function createEmbeddingsOperation(
 ): Operation {
   const { request } = call
   if (!operation.takesTokens && holdsTokens(request.input)) {
-    throw new GatewayError('invalid_request', {
-      message: 'input: this model accepts text, not token ids',
-      param: 'input',
-    })
+    throw invalidField('input', 'this model accepts text, not token ids')
   }
   const plan = planDimensions(call.model, request.dimensions ?? undefined)
   const { maxInputs, maxTokens } = operation
@@ -92,7 +88,12 @@ export function createEmbeddingsOperation(
     typeof maxInputs === 'number' ? maxInputs : maxInputs(upstream),
     maxTokens?.(upstream),
   )
-  if (batches.length > MAX_CALLS) throw tooManyCalls(request.input, batches.length)
+  if (batches.length > MAX_CALLS)
+    throw invalidField(
+      'input',
+      `its ${request.input.length} entries would become ${batches.length} calls to the vendor of this model; ` +
+        `at most ${MAX_CALLS} are allowed. Send fewer entries per request.`,
+    )
   const isWhole =
     batches.length === 1 && plan.truncateTo === undefined && plan.ask === (request.dimensions ?? undefined)
   if (isWhole && operation.passThrough?.applies(call) === true)
@@ -114,15 +115,6 @@ export function createEmbeddingsOperation(
 /** Maximum number of vendor calls per request. Some models embed one input per call. */
 const MAX_CALLS = 512
 
-function tooManyCalls(input: EmbeddingsRequest['input'], calls: number): GatewayError {
-  return new GatewayError('invalid_request', {
-    message:
-      `input: its ${input.length} entries would become ${calls} calls to the vendor of this model; ` +
-      `at most ${MAX_CALLS} are allowed. Send fewer entries per request.`,
-    param: 'input',
-  })
-}
-
 function holdsTokens(input: EmbeddingsRequest['input']): boolean {
   return Array.isArray(input) && typeof input[0] !== 'string'
 }
@@ -138,20 +130,9 @@ function splitInput(
 ): EmbeddingsRequest['input'][] {
   if (!Array.isArray(input) || typeof input[0] === 'number') return [input]
   if (maxTokens === undefined && input.length <= maxInputs) return [input]
-  const batches: EmbeddingsRequest['input'][] = []
-  let start = 0
-  let tokens = 0
-  for (const [index, item] of input.entries()) {
-    const itemTokens = maxTokens === undefined ? 0 : tokensOf(item)
-    if (index > start && (index - start === maxInputs || tokens + itemTokens > (maxTokens ?? 0))) {
-      batches.push(input.slice(start, index) as EmbeddingsRequest['input'])
-      start = index
-      tokens = 0
-    }
-    tokens += itemTokens
-  }
-  batches.push(input.slice(start) as EmbeddingsRequest['input'])
-  return batches
+  const tokens = input.map((item) => (maxTokens === undefined ? 0 : tokensOf(item)))
+  const starts = partStarts(tokens, { maxItems: maxInputs, maxTokens: maxTokens ?? 0 })
+  return starts.map((start, index) => input.slice(start, starts[index + 1]) as EmbeddingsRequest['input'])
 }
 
 function tokensOf(item: string | number | readonly number[]): number {
@@ -243,10 +224,7 @@ function planDimensions(model: CatalogModel, wished: number | undefined): Dimens
   const largest = Math.max(own ?? 0, native === undefined ? 0 : largestOf(native))
   if (truncatesDimensions === false || wished > largest) {
     const offered = native === undefined ? `at most ${largest}` : describe(native)
-    throw new GatewayError('invalid_request', {
-      message: `dimensions: this model offers ${offered}`,
-      param: 'dimensions',
-    })
+    throw invalidField('dimensions', `this model offers ${offered}`)
   }
   if (own === wished) return { ask: undefined, truncateTo: undefined }
   const source = native === undefined ? undefined : smallestAbove(native, wished)

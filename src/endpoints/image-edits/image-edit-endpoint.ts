@@ -15,7 +15,7 @@ import {
   pictureEstimate,
 } from '../images/openai/openai-image-request.ts'
 import { pictureSchema } from '../images/openai/openai-image-schema.ts'
-import { type PassThroughOperation, passThrough } from '../operation.ts'
+import { type PassThroughOperation, passThroughIfOffered } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import { type RequestPlaces, requestTexts } from '../texts.ts'
 import {
@@ -68,24 +68,22 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
       request.form === undefined ? requestTexts(request, PLACES) : formTexts(request.form, PLACES),
     replace: ({ form = [] }, texts) => formRequest(new ImageEditForm(withFormTexts(form, texts))),
   },
-  createOperation: ({ imageEdits }, call) => imageEdits && passThrough(imageEdits.toWire(call), imageEdits, call),
+  createOperation: ({ imageEdits }, call) => passThroughIfOffered(imageEdits, call),
 })
 
 const PLACES: RequestPlaces = { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }
 
 function formRequest(body: ImageEditForm): ImageEditRequest {
   const fields = checkRequest<EditFields>(pictureSchema(), body.fields)
-  if (body.images.length === 0) {
-    throw new GatewayError('invalid_request', { message: 'image: is required, as a file', param: 'image' })
-  }
+  if (body.images.length === 0) throw invalidField('image', 'is required, as a file')
   return { ...fields, images: body.images, mask: body.mask, form: body.form }
 }
 
 function jsonRequest(body: unknown): ImageEditRequest {
   const fields = checkRequest<EditFields>(pictureSchema(), body)
   if (isJsonObject(body) && body['images'] === undefined) {
-    const message = 'images: is required: a list of { image_url } or { file_id }; or send a form with the file image'
-    throw new GatewayError('invalid_request', { message, param: 'images' })
+    const problem = 'is required: a list of { image_url } or { file_id }; or send a form with the file image'
+    throw invalidField('images', problem)
   }
   const { images, mask, markup } = checkRequest<References>(imageReferencesSchema(), body)
   // A JSON member called `form` is the caller's own, not a form.
@@ -102,11 +100,11 @@ function jsonRequest(body: unknown): ImageEditRequest {
 function callerUrls({ images, mask, markup }: ImageEditRequest): readonly CallerUrl[] {
   const pictures = [
     ...images.map((picture, index) => ({ picture, param: `images[${index}].image_url` })),
-    ...(mask === undefined ? [] : [{ picture: mask, param: 'mask.image_url' }]),
-    ...(markup === undefined ? [] : [{ picture: markup, param: 'markup.image_url' }]),
+    { picture: mask, param: 'mask.image_url' },
+    { picture: markup, param: 'markup.image_url' },
   ]
   return pictures.flatMap(({ picture, param }) =>
-    'image_url' in picture && !isDataUrl(picture.image_url) ? [{ url: picture.image_url, param }] : [],
+    picture && 'image_url' in picture && !isDataUrl(picture.image_url) ? [{ url: picture.image_url, param }] : [],
   )
 }
 

@@ -3,8 +3,9 @@ import { isSet } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import type { Form, FormFile, FormPart } from '../../wire/write-form.ts'
 import { invalidField } from '../field-errors.ts'
-import { type FormValueKind, formValue, withoutEmptyInputs } from '../forms.ts'
+import { formFields, formValue, withoutEmptyInputs } from '../forms.ts'
 import type { PictureOptions } from '../images/openai/openai-image-request.ts'
+import { pictureSchema } from '../images/openai/openai-image-schema.ts'
 import { listOf } from '../schema.ts'
 
 /** An image in a JSON body: its URL (https or `data:`), or the id of a file at the vendor. */
@@ -49,23 +50,10 @@ export function imageReference(entry: z.infer<ReturnType<typeof reference>>): Im
   return isSet(image_url) ? { ...rest, image_url } : { ...rest, file_id: file_id ?? '' }
 }
 
-const FIELDS: ReadonlyMap<string, FormValueKind> = new Map<string, FormValueKind>([
-  ['model', 'text'],
-  ['prompt', 'text'],
-  ['n', 'integer'],
-  ['size', 'text'],
-  ['quality', 'text'],
-  ['response_format', 'text'],
-  ['output_format', 'text'],
-  ['output_compression', 'integer'],
-  ['background', 'text'],
-  ['moderation', 'text'],
-  ['stream', 'boolean'],
-  ['partial_images', 'integer'],
-  ['user', 'text'],
-  ['complexity', 'text'],
-  ['frame_count', 'integer'],
-])
+/** Fields of the schema, and fields of newer models that reach the vendor as numbers and texts. */
+const fieldKinds = onDemand(
+  () => new Map([...formFields(pictureSchema()), ['complexity', 'text'], ['frame_count', 'integer']] as const),
+)
 
 /** Names of images. SDKs write `image` for one file and repeat `image[]` for several; some frameworks number them. */
 export const IMAGE_NAME = /^image(?:\[\d{0,3}\])?$/
@@ -90,7 +78,7 @@ export class ImageEditForm {
     const images: FormFile[] = []
     let mask: FormFile | undefined
     for (const part of form) {
-      const kind = FIELDS.get(part.name)
+      const kind = fieldKinds().get(part.name)
       if (kind !== undefined) {
         if (part.kind === 'file') throw invalidField(part.name, 'must be a text field, not a file')
         if (fields.has(part.name)) throw invalidField(part.name, 'is given more than once')
@@ -122,6 +110,6 @@ function fileOf(part: FormPart, param: string): FormFile {
 function refuseOtherSpelling(name: string): void {
   const bracket = name.indexOf('[')
   const meant = (bracket === -1 ? name : name.slice(0, bracket)).trim().toLowerCase()
-  if (FIELDS.has(meant) || meant === MASK_NAME || IMAGE_NAME.test(meant))
+  if (fieldKinds().has(meant) || meant === MASK_NAME || IMAGE_NAME.test(meant))
     throw invalidField(name, `must be written ${meant}`)
 }

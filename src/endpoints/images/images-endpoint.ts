@@ -6,9 +6,9 @@ import type { Tier } from '../../stores/principal.ts'
 import { hasAtMost } from '../character-count.ts'
 import { type CallerUrl, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
-import { passThrough } from '../operation.ts'
+import { passThroughIfOffered } from '../operation.ts'
 import { checkRequest, itemOf, jsonSchemaOf, listOf } from '../schema.ts'
-import { type KindOf, requestTexts } from '../texts.ts'
+import { kindsByName, promptTexts } from '../texts.ts'
 import {
   anyImageErrors,
   type ImagesOffer,
@@ -106,13 +106,12 @@ export const multimodalImageSchema = onDemand(() =>
   }),
 )
 
+const IMAGES = { id: 'images', path: '/v1/images/generations', kind: 'image', isPaidJob: true } as const
+
 /** Text to image in OpenAI's shape, for `gp-image-2` (API specification, "Endpoints", note 1). */
 export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffer>({
-  id: 'images',
-  path: '/v1/images/generations',
-  kind: 'image',
+  ...IMAGES,
   errors: openaiErrors,
-  isPaidJob: true,
   parse(body, { image }) {
     refuseOtherShape(body, 'generations')
     const request = checkRequest<OpenAIImageRequest>(pictureSchema(), body)
@@ -126,13 +125,8 @@ export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffe
   estimate: (request, textTokens, model) => pictureEstimate(request, { textTokens, pictures: 0 }, model),
   priceFields: pictureBillingFields,
   priceFieldNames: ['size', 'quality'],
-  texts: {
-    request: (request) => requestTexts(request, { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }),
-  },
-  createOperation({ images }, call) {
-    const operation = images?.generations
-    return operation && passThrough(operation.toWire(call), operation, call)
-  },
+  texts: promptTexts({ kinds: { prompt: 'text' }, last: ['prompt'] }),
+  createOperation: ({ images }, call) => passThroughIfOffered(images?.generations, call),
 })
 
 /**
@@ -170,18 +164,16 @@ function memberOf(shape: Readonly<Record<string, z.core.$ZodType>>, name: string
 
 /** The multimodal shape of `POST /v1/images/generations` (API specification, "Multimodal image request"). */
 export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, ImagesOffer>({
-  id: 'images',
-  path: '/v1/images/generations',
-  kind: 'image',
+  ...IMAGES,
   errors: multimodalErrors,
-  isPaidJob: true,
   parse(body, model) {
     const request = asInvalidParameter(() => {
       refuseOtherShape(body, 'multimodal')
       return checkRequest<MultimodalImageRequest>(multimodalImageSchema(), withoutNulls(multimodalImageSchema(), body))
     })
     // A caller that requests a stream could not read the image that it pays for.
-    if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
+    if ((body as { readonly stream?: unknown }).stream === true)
+      throw invalidParameter('stream', 'this model does not stream')
     if (model.image !== undefined) checkAbilities(request, model.image)
     return request
   },
@@ -200,21 +192,9 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
       url,
       param: `input.messages[0].content[${position}].image`,
     })),
-  texts: {
-    request: (request) =>
-      requestTexts(request, { kindOf: multimodalTextKind, last: ['input', 'parameters'], roleOf: () => 'user' }),
-  },
-  createOperation({ images }, call) {
-    const operation = images?.multimodal
-    return operation && passThrough(operation.toWire(call), operation, call)
-  },
+  texts: promptTexts({ kindOf: kindsByName({ text: ['text', 'negative_prompt'] }), last: ['input', 'parameters'] }),
+  createOperation: ({ images }, call) => passThroughIfOffered(images?.multimodal, call),
 })
-
-const multimodalTextKind: KindOf = (name) => (name === 'text' || name === 'negative_prompt' ? 'text' : undefined)
-
-function isStreamWanted(body: unknown): boolean {
-  return (body as { readonly stream?: unknown }).stream === true
-}
 
 function textOf({ input, parameters }: MultimodalImageRequest): readonly string[] {
   return [...input.messages[0].content.map(({ text }) => text ?? ''), parameters?.negative_prompt ?? '']
@@ -227,11 +207,8 @@ export const INTERACTION_RETENTION_MS: Readonly<Record<Tier, number>> = { paid: 
 
 /** Images in the interactions shape (API specification, "Interactions-style image request"). */
 export const interactionImageEndpoint = defineEndpoint<InteractionRequest, ImagesOffer>({
-  id: 'images',
-  path: '/v1/images/generations',
-  kind: 'image',
+  ...IMAGES,
   errors: interactionErrors,
-  isPaidJob: true,
   parse(body, model) {
     refuseOtherShape(body, 'interactions')
     const request = checkRequest<InteractionRequest>(interactionSchema(), withoutNulls(interactionSchema(), body))
@@ -260,22 +237,14 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
     retentionMs: INTERACTION_RETENTION_MS,
     store: ({ interactions }) => interactions,
   },
-  texts: {
-    request: (request) =>
-      requestTexts(request, {
-        kinds: { input: 'text', system_instruction: 'text' },
-        kindOf: interactionTextKind,
-        last: ['system_instruction', 'input'],
-        roleOf: (member) => (member === 'system_instruction' ? 'system' : 'user'),
-      }),
-  },
-  createOperation({ images }, call) {
-    const operation = images?.interactions
-    return operation && passThrough(operation.toWire(call), operation, call)
-  },
+  texts: promptTexts({
+    kinds: { input: 'text', system_instruction: 'text' },
+    kindOf: kindsByName({ text: ['text'] }),
+    last: ['system_instruction', 'input'],
+    roleOf: (member) => (member === 'system_instruction' ? 'system' : 'user'),
+  }),
+  createOperation: ({ images }, call) => passThroughIfOffered(images?.interactions, call),
 })
-
-const interactionTextKind: KindOf = (name) => (name === 'text' ? 'text' : undefined)
 
 /** Returns the bytes that the model reads as text: prompt, instruction, declarations of functions. */
 function textBytes({ input, system_instruction, tools }: InteractionRequest): number {
@@ -296,9 +265,7 @@ function callerUrls({ input }: InteractionRequest): CallerUrl[] {
  * before the model is known carry the shapes of all of them.
  */
 export const imagesEndpoint = defineEndpoint<{ readonly model: string }, ImagesOffer>({
-  id: 'images',
-  path: '/v1/images/generations',
-  kind: 'image',
+  ...IMAGES,
   servesUnlisted: ({ images = {} }) => SHAPES.find((shape) => images[shape] !== undefined) ?? false,
   protocols: ({ images = {} }) => SHAPES.filter((shape) => images[shape] !== undefined),
   errors: anyImageErrors,
@@ -308,7 +275,6 @@ export const imagesEndpoint = defineEndpoint<{ readonly model: string }, ImagesO
     ['generations', openaiImageEndpoint],
   ]),
   unknownModel: { status: 400, code: 'InvalidParameter' },
-  isPaidJob: true,
   parse: neverCalled,
   isStream: neverCalled,
   estimate: neverCalled,

@@ -1,13 +1,14 @@
 import * as z from 'zod'
 import { isJsonObject } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
+import { DETERMINISTIC_ANSWERS } from '../answer-json.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { unsupportedField } from '../field-errors.ts'
 import { isInline, type MediaInput } from '../media-input.ts'
-import { type Operation, type PassThroughOperation, passThrough, type VendorCall } from '../operation.ts'
+import { type PassThroughOperation, passThroughIfOffered } from '../operation.ts'
 import { checkRequest, jsonSchemaOf, listOf } from '../schema.ts'
-import { requestTexts } from '../texts.ts'
+import { kindsByName, promptTexts } from '../texts.ts'
 import { addWebUrls } from '../web-urls.ts'
 
 /** `POST /v1/moderations` (OpenAI API, "Create moderation"). */
@@ -29,23 +30,9 @@ export const moderationsEndpoint = defineEndpoint<ModerationRequest, Moderations
   },
   media: picturesOf,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
-  texts: {
-    request: (request) =>
-      requestTexts(request, {
-        kinds: { input: 'text' },
-        kindOf: (name) => (name === 'text' ? 'text' : undefined),
-        last: ['input'],
-        roleOf: () => 'user',
-      }),
-  },
-  createOperation: createModerationsOperation,
-  cached: {
-    leftOut: new Set(),
-    isDeterministic: () => true,
-    isExcluded: () => false,
-    refusals: [],
-    idPaths: [['id']],
-  },
+  texts: promptTexts({ kinds: { input: 'text' }, kindOf: kindsByName({ text: ['text'] }), last: ['input'] }),
+  createOperation: ({ moderations }, call) => passThroughIfOffered(moderations, call),
+  cached: DETERMINISTIC_ANSWERS,
 })
 
 function picturesOf(request: ModerationRequest): readonly MediaInput[] {
@@ -56,20 +43,12 @@ function picturesOf(request: ModerationRequest): readonly MediaInput[] {
   })
 }
 
-/** Part of a vendor that handles moderations: servers of OpenAI's dialect. */
+/**
+ * Part of a vendor that handles moderations: servers of OpenAI's dialect. Answers keep the vendor's own categories, because no two
+ * vendors mean the same by them.
+ */
 export interface ModerationsOffer {
   readonly moderations?: PassThroughOperation<ModerationRequest>
-}
-
-/**
- * Creates the moderation operation of a vendor. Answers keep the vendor's own categories, because no two vendors mean
- * the same by them.
- */
-function createModerationsOperation(
-  { moderations }: ModerationsOffer,
-  call: VendorCall<ModerationRequest>,
-): Operation | undefined {
-  return moderations === undefined ? undefined : passThrough(moderations.toWire(call), moderations, call)
 }
 
 /** A text, or an image as an address or a `data:` URL. */

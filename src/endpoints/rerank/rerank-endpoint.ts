@@ -3,6 +3,7 @@
 import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
+import { DETERMINISTIC_ANSWERS } from '../answer-json.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
@@ -18,8 +19,8 @@ import {
   type WireRequest,
 } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
-import { requestTexts } from '../texts.ts'
-import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens } from '../token-estimate.ts'
+import { promptTexts } from '../texts.ts'
+import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens, partStarts } from '../token-estimate.ts'
 import { isWebUrl } from '../web-urls.ts'
 import {
   pictureOf,
@@ -33,8 +34,6 @@ import {
   textOfDocument,
   withCheckedPictures,
 } from './rerank-request.ts'
-
-const NEVER: ReadonlySet<string> = new Set()
 
 /** `POST /v1/rerank`: sorts documents by relevance to a query (Cohere API, "Rerank"; the shape that most servers share). */
 export const rerankEndpoint = rerankAt('/v1/rerank')
@@ -67,25 +66,15 @@ function rerankAt(path: string) {
       }),
     textBytes: rerankTextBytes,
     estimate: rerankEstimate,
-    texts: {
-      request: (request) =>
-        requestTexts(request, {
-          kinds: { query: 'text', documents: 'text' },
-          // Every string of an object is text: an object without `text` is ranked by all of them.
-          kindOf: (_name, holder) => (pictureOf(holder) === undefined ? 'text' : undefined),
-          last: ['query', 'documents'],
-          open: ['documents'],
-          roleOf: () => 'user',
-        }),
-    },
-    createOperation: ({ rerank }, call) => (rerank === undefined ? undefined : createRerankOperation(rerank, call)),
-    cached: {
-      leftOut: NEVER,
-      isDeterministic: () => true,
-      isExcluded: () => false,
-      refusals: [],
-      idPaths: [['id']],
-    },
+    texts: promptTexts({
+      kinds: { query: 'text', documents: 'text' },
+      // Every string of an object is text: an object without `text` is ranked by all of them.
+      kindOf: (_name, holder) => (pictureOf(holder) === undefined ? 'text' : undefined),
+      last: ['query', 'documents'],
+      open: ['documents'],
+    }),
+    createOperation: ({ rerank }, call) => rerank && createRerankOperation(rerank, call),
+    cached: DETERMINISTIC_ANSWERS,
   })
 }
 
@@ -357,17 +346,8 @@ function splitDocuments(request: RerankRequest, limits: RerankLimits): RerankPar
     return [{ start: 0, request }]
   }
   const queryTokens = estimateTokens(Buffer.byteLength(query))
-  const starts = [0]
-  let [start, tokens] = [0, 0]
-  for (const [index, document] of documents.entries()) {
-    const added = queryTokens + estimateTokens(Buffer.byteLength(textOfDocument(document)))
-    if (index > start && (index - start === maxDocuments || tokens + added > maxTokens)) {
-      starts.push(index)
-      start = index
-      tokens = 0
-    }
-    tokens += added
-  }
+  const tokens = documents.map((each) => queryTokens + estimateTokens(Buffer.byteLength(textOfDocument(each))))
+  const starts = partStarts(tokens, { maxItems: maxDocuments, maxTokens })
   if (starts.length === 1) return [{ start: 0, request }]
   if (starts.length > MAX_PARTS)
     throw invalidField('documents', `would become ${starts.length} calls at this model; ${MAX_PARTS} are allowed`)
@@ -401,9 +381,9 @@ function checkWhole(request: RerankRequest, limits: RerankLimits): void {
 }
 
 /** No language has more letters per token on average. Only runs of blanks have, which are ignored. */
-const MOST_LETTERS_PER_TOKEN = 6
+const MAX_LETTERS_PER_TOKEN = 6
 
 /** Returns a lower bound of the tokens of a text: the usual estimate is an upper bound and would reject acceptable lists. */
 function fewestTokens(text: string): number {
-  return Math.floor(text.replace(/\s+/g, '').length / MOST_LETTERS_PER_TOKEN)
+  return Math.floor(text.replace(/\s+/g, '').length / MAX_LETTERS_PER_TOKEN)
 }

@@ -10,7 +10,7 @@ import { invalidField } from '../field-errors.ts'
 import type { Operation, VendorCall, WireRequest } from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
 import type { IncrementalEncoder, StreamTransform, VendorFailure } from '../stream-transform.ts'
-import { requestTexts } from '../texts.ts'
+import { promptTexts } from '../texts.ts'
 import { estimateTokens } from '../token-estimate.ts'
 import { checkSpeechAbilities, type SpeechOptions, speechFormat, speechVoice } from './check-speech-abilities.ts'
 import {
@@ -50,14 +50,11 @@ export const speechEndpoint = defineEndpoint<SpeechRequest, SpeechOffer>({
   isStream: () => true,
   streamType: (request) => (request.stream_format === 'sse' ? EVENT_STREAM : CONTENT_TYPES[request.response_format]),
   estimate: (request) => ({ characters: countCharacters(request.input) }),
-  texts: {
-    request: (request) =>
-      requestTexts(request, {
-        kinds: { input: 'text', instructions: 'text' },
-        last: ['instructions', 'input'],
-        roleOf: (member) => (member === 'instructions' ? 'system' : 'user'),
-      }),
-  },
+  texts: promptTexts({
+    kinds: { input: 'text', instructions: 'text' },
+    last: ['instructions', 'input'],
+    roleOf: (member) => (member === 'instructions' ? 'system' : 'user'),
+  }),
   createOperation: ({ speech }, call) => speech && createSpeechOperation(speech, call),
 })
 

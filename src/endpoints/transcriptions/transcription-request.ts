@@ -1,11 +1,10 @@
 import * as z from 'zod'
 import type { TRANSCRIPTION_FORMATS } from '../../catalog/model-facts.ts'
-import { GatewayError } from '../../core/errors.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import type { AudioFormat, AudioHeader } from '../../wire/audio/audio-header.ts'
 import type { Form, FormField, FormFile } from '../../wire/write-form.ts'
 import { invalidField } from '../field-errors.ts'
-import { type FormValueKind, formValue, withoutEmptyInputs } from '../forms.ts'
+import { formFields, formValue, withoutEmptyInputs } from '../forms.ts'
 import { listOf } from '../schema.ts'
 
 /** Format of a transcript (OpenAI API, "Create transcription", `response_format`). */
@@ -77,24 +76,7 @@ export const transcriptionFormSchema = onDemand(() =>
   }),
 )
 
-/** Type of a text field. An object is sent as JSON text, or as one field per member. */
-type FieldKind = FormValueKind | 'list' | 'object'
-
-const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
-  ['model', 'text'],
-  ['response_format', 'text'],
-  ['stream', 'boolean'],
-  ['language', 'text'],
-  ['languages', 'list'],
-  ['keywords', 'list'],
-  ['prompt', 'text'],
-  ['temperature', 'number'],
-  ['timestamp_granularities', 'list'],
-  ['include', 'list'],
-  ['chunking_strategy', 'object'],
-  ['known_speaker_names', 'list'],
-  ['known_speaker_references', 'list'],
-])
+const fieldKinds = onDemand(() => formFields(transcriptionSchema()))
 
 /** A member of an object, as OpenAI's SDK writes it: `chunking_strategy[type]`. */
 const MEMBER_NAME = /^([a-z_]+)\[([a-z_]{1,64})\]$/
@@ -122,7 +104,7 @@ export class TranscriptionForm {
     for (const part of form) {
       const name = fieldName(part.name)
       const member = objectMember(name)
-      const kind = FIELDS.get(name)
+      const kind = fieldKinds().get(name)
       if (name === FILE_NAME) {
         if (part.kind !== 'file') throw invalidField(FILE_NAME, 'must be a file, not a text field')
         if (file !== undefined) throw invalidField(FILE_NAME, 'is given more than once')
@@ -133,11 +115,10 @@ export class TranscriptionForm {
         if (member !== undefined) fields.set(member.object, withMember(fields.get(member.object), member.name, part))
         else if (kind === 'list') fields.set(name, [...((fields.get(name) as string[] | undefined) ?? []), part.value])
         else if (fields.has(name)) throw invalidField(name, 'is given more than once')
-        else fields.set(name, kind === 'object' ? part.value : formValue(name, part.value, kind ?? 'text'))
+        else fields.set(name, formValue(name, part.value, kind ?? 'text'))
       }
     }
-    if (file === undefined)
-      throw new GatewayError('invalid_request', { message: 'file: is required, as a file', param: FILE_NAME })
+    if (file === undefined) throw invalidField(FILE_NAME, 'is required, as a file')
     this.fields = Object.fromEntries(fields)
     this.file = file
     this.form = form
@@ -152,10 +133,10 @@ export class TranscriptionForm {
 /** Returns the name of a field without the brackets that some clients append to the names of lists. */
 export function fieldName(name: string): string {
   const bare = name.replace(/\[\d{0,3}\]$/, '')
-  if (FIELDS.get(bare) === 'list') return bare
+  if (fieldKinds().get(bare) === 'list') return bare
   if (objectMember(name) !== undefined) return name
   const meant = (name.includes('[') ? name.slice(0, name.indexOf('[')) : name).trim().toLowerCase()
-  if (name !== meant && (FIELDS.has(meant) || meant === FILE_NAME || meant === URL_NAME))
+  if (name !== meant && (fieldKinds().has(meant) || meant === FILE_NAME || meant === URL_NAME))
     throw invalidField(name, `must be written ${meant}`)
   return name
 }
@@ -163,14 +144,14 @@ export function fieldName(name: string): string {
 /** Returns the name of a field as OpenAI's API reads it: lists are written with brackets, such as `include[]`. */
 export function vendorFieldName(name: string): string {
   const field = fieldName(name)
-  return FIELDS.get(field) === 'list' ? `${field}[]` : field
+  return fieldKinds().get(field) === 'list' ? `${field}[]` : field
 }
 
 /** Returns the names of form fields that are unknown here and reach only servers of the same dialect. */
 export function unknownFields(form: Form): readonly string[] {
   const names = form.map(({ name }) => fieldName(name))
   return [...new Set(names)].filter(
-    (name) => name !== FILE_NAME && !FIELDS.has(name) && objectMember(name) === undefined,
+    (name) => name !== FILE_NAME && !fieldKinds().has(name) && objectMember(name) === undefined,
   )
 }
 
@@ -188,7 +169,7 @@ const DEFAULTS: ReadonlyMap<string, unknown> = new Map([['temperature', 0]])
 /** Returns the member of a known object, or `undefined` if the name is not one. */
 function objectMember(field: string): { readonly object: string; readonly name: string } | undefined {
   const [, object = '', name = ''] = MEMBER_NAME.exec(field) ?? []
-  return FIELDS.get(object) === 'object' ? { object, name } : undefined
+  return fieldKinds().get(object) === 'object' ? { object, name } : undefined
 }
 
 function withMember(members: unknown, name: string, { name: field, value }: FormField): object {
@@ -202,7 +183,7 @@ function withMember(members: unknown, name: string, { name: field, value }: Form
  * Bytes per second at the lowest usual rate of speech: 13 kbit/s (GSM) in WAV, 8 kbit/s as MP3 and AAC, 6 kbit/s as Opus. They
  * bound the length of a file whose headers do not contain it.
  */
-const LEAST_BYTES_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
+const MIN_BYTES_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
   wav: 1_625,
   flac: 1_000,
   mp4: 1_000,
@@ -220,12 +201,12 @@ export type Recording = Pick<TranscriptionRequest, 'audio'> & { readonly file: {
 
 /** Returns the seconds of a recording: measured by its headers, else the maximum for its number of bytes. */
 export function audioLength({ file, audio }: Recording): number {
-  return audio.seconds ?? file.byteLength / LEAST_BYTES_PER_SECOND[audio.format]
+  return audio.seconds ?? file.byteLength / MIN_BYTES_PER_SECOND[audio.format]
 }
 
 /** Returns the maximum seconds that a vendor can have processed, whatever the headers say. */
 export function longestReport({ file, audio }: Recording): number {
-  const byBytes = file.byteLength / LEAST_BYTES_PER_SECOND[audio.format]
+  const byBytes = file.byteLength / MIN_BYTES_PER_SECOND[audio.format]
   return Math.max(byBytes, (audio.seconds ?? 0) * REPORT_SLACK, MINIMUM_SECONDS)
 }
 

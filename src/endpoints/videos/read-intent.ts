@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import {
   namesByKind,
   numberedToKinds,
@@ -7,7 +7,7 @@ import {
   type VideoProtocolName,
   type VideoReference,
 } from './video-protocol.ts'
-import { isGiven, type VideoRequest } from './video-request.ts'
+import type { VideoRequest } from './video-request.ts'
 import { isReference, SINGLE_MEDIA } from './wan-2-7.ts'
 
 /** A body read as an intent. */
@@ -33,9 +33,6 @@ export function readIntent(request: VideoRequest, protocol: VideoProtocolName): 
 type VideoIntentField = keyof VideoIntent
 
 type Mutable = { -readonly [Field in VideoIntentField]?: VideoIntent[Field] }
-type FieldOf<Value> = {
-  [Field in VideoIntentField]-?: Value extends NonNullable<VideoIntent[Field]> ? Field : never
-}[VideoIntentField]
 
 /** Collects an intent from the members of a request and records where each was found and which were not read. */
 export class IntentReader {
@@ -54,45 +51,36 @@ export class IntentReader {
     this.#request = request
   }
 
-  /** Returns the value of a member, such as `input.prompt`, and marks it as read. */
+  /** Returns the value of a member, such as `input.prompt`. */
   member(param: string): unknown {
     const [section, name = ''] = param.split('.')
     const members = section === 'input' ? this.#request.input : this.#request.parameters
     return members !== undefined && Object.hasOwn(members, name) ? members[name] : undefined
   }
 
-  text(param: string, field: FieldOf<string>): void {
+  /** Reads a member as a field that no other member has set, unless it has another type. */
+  read<Field extends VideoIntentField>(
+    param: string,
+    field: Field,
+    type: 'string' | 'boolean' | 'integer' = 'string',
+  ): void {
     const value = this.member(param)
-    if (typeof value !== 'string' || this.#fields[field] !== undefined) return
-    this.#fields[field] = value
-    this.#note(param, field)
-  }
-
-  flag(param: string, field: FieldOf<boolean>): void {
-    const value = this.member(param)
-    if (typeof value !== 'boolean') return
-    this.#fields[field] = value
-    this.#note(param, field)
-  }
-
-  integer(param: string, field: FieldOf<number>): void {
-    const value = this.member(param)
-    if (!Number.isInteger(value)) return
-    this.#fields[field] = Number(value)
-    this.#note(param, field)
+    const isOfType = type === 'integer' ? Number.isInteger(value) : typeof value === type
+    if (isOfType && this.#fields[field] === undefined) this.set(param, field, value as VideoIntent[Field])
   }
 
   /** Reads the parameters that {@link writtenSettings} writes. */
   settings(): void {
-    this.flag('parameters.prompt_extend', 'promptExtend')
-    this.flag('parameters.watermark', 'watermark')
-    this.integer('parameters.seed', 'seed')
+    this.read('parameters.prompt_extend', 'promptExtend', 'boolean')
+    this.read('parameters.watermark', 'watermark', 'boolean')
+    this.read('parameters.seed', 'seed', 'integer')
   }
 
   /** Sets a field whose value was derived from a member. */
   set<Field extends VideoIntentField>(param: string, field: Field, value: VideoIntent[Field]): void {
     this.#fields[field] = value
-    this.#note(param, field)
+    this.#read.add(param)
+    this.origins.set(field, param)
   }
 
   /** Marks a member as read if it only repeats a default or a top-level field. */
@@ -111,17 +99,12 @@ export class IntentReader {
       ...Object.entries(input).map(([name, value]) => ({ param: `input.${name}`, value })),
       ...Object.entries(parameters).map(([name, value]) => ({ param: `parameters.${name}`, value })),
     ]
-    const left = params.filter(({ param, value }) => isGiven(value) && !this.#read.has(param)).map(({ param }) => param)
+    const left = params.filter(({ param, value }) => isSet(value) && !this.#read.has(param)).map(({ param }) => param)
     return {
       intent: { ...this.#fields, resolution, aspectRatio: aspect_ratio, seconds: duration },
       origins: this.origins,
       unread: [...left, ...this.#unread],
     }
-  }
-
-  #note(param: string, field: VideoIntentField): void {
-    this.#read.add(param)
-    this.origins.set(field, param)
   }
 }
 
@@ -129,23 +112,23 @@ export class IntentReader {
 function readWan26(request: VideoRequest): ReadIntent {
   const reader = new IntentReader(request)
   const references = readReferences(reader)
-  reader.text('input.prompt', 'prompt')
+  reader.read('input.prompt', 'prompt')
   const prompt = reader.member('input.prompt')
   if (typeof prompt === 'string' && references.length > 0) {
     // Phrases such as `Image 1` would become names of references.
     if (namesByKind(prompt, references)) reader.refuse('input.prompt')
     reader.set('input.prompt', 'prompt', numberedToKinds(prompt, references))
   }
-  reader.text('input.negative_prompt', 'negativePrompt')
+  reader.read('input.negative_prompt', 'negativePrompt')
   // Some of the vendor's pages put it here.
-  reader.text('parameters.negative_prompt', 'negativePrompt')
-  reader.text('input.img_url', 'firstFrame')
-  reader.text('input.audio_url', 'audio')
+  reader.read('parameters.negative_prompt', 'negativePrompt')
+  reader.read('input.img_url', 'firstFrame')
+  reader.read('input.audio_url', 'audio')
   reader.settings()
   if (reader.member('parameters.audio') === false) reader.set('parameters.audio', 'mute', true)
   else if (reader.member('parameters.audio') === true) reader.skip('parameters.audio')
   if (reader.member('parameters.shot_type') === 'single') reader.skip('parameters.shot_type')
-  else reader.text('parameters.shot_type', 'shotType')
+  else reader.read('parameters.shot_type', 'shotType')
   for (const billed of ['duration', 'size', 'resolution']) reader.skip(`parameters.${billed}`)
   return reader.done()
 }
@@ -177,11 +160,11 @@ function readReferences(reader: IntentReader): VideoReference[] {
 
 function readWan27(request: VideoRequest): ReadIntent {
   const reader = new IntentReader(request)
-  reader.text('input.prompt', 'prompt')
-  reader.text('input.negative_prompt', 'negativePrompt')
+  reader.read('input.prompt', 'prompt')
+  reader.read('input.negative_prompt', 'negativePrompt')
   const media = reader.member('input.media')
   if (Array.isArray(media)) readMedia(reader, media)
-  else reader.text('input.audio_url', 'audio')
+  else reader.read('input.audio_url', 'audio')
   reader.settings()
   // The vendor accepts `shot_type` and ignores it.
   for (const name of ['duration', 'resolution', 'ratio', 'shot_type']) reader.skip(`parameters.${name}`)
@@ -202,7 +185,7 @@ function readMedia(reader: IntentReader, media: readonly unknown[]): void {
     for (const name of Object.keys(rest)) reader.refuse(`${param}.${name}`)
     const field = SINGLE_MEDIA.get(type)
     const isListed = isReference(type)
-    if (isGiven(voice) && !(isListed && typeof voice === 'string')) reader.refuse(`${param}.reference_voice`)
+    if (isSet(voice) && !(isListed && typeof voice === 'string')) reader.refuse(`${param}.reference_voice`)
     if (isListed) {
       reader.origins.set(`references[${references.length}]`, param)
       reader.origins.set(`references[${references.length}].voice`, `${param}.reference_voice`)

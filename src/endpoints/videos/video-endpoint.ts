@@ -2,18 +2,52 @@ import { Buffer } from 'node:buffer'
 import * as z from 'zod'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { MAX_PLAUSIBLE_COUNT } from '../../catalog/prices/plausible-usage.ts'
+import { isSet } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import type { TaskRecord, TaskState } from '../../stores/task-store.ts'
+import { joinChunks } from '../../wire/chunks.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import {
+  type AcceptedTask,
+  neverStreams,
+  type Operation,
+  type VendorCall,
+  type WireAnswer,
+  type WireRequest,
+} from '../operation.ts'
 import { checkRequest, jsonSchemaOf } from '../schema.ts'
-import type { TaskBehaviour } from '../task.ts'
-import { type KindOf, requestTexts } from '../texts.ts'
+import type { TaskBehaviour, TaskOperation } from '../task.ts'
+import { promptTexts } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
-import { createVideoOperation, type VideosOffer } from './video-operation.ts'
 import { checkRendering, readSize, resolutionsOf, type VideoGeometry, type VideoProtocol } from './video-protocol.ts'
 import { VIDEO_PROTOCOLS } from './video-protocols.ts'
-import { isGiven, mediaAddresses, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
+import { mediaAddresses, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
+
+/** Video at one vendor: submitted, then polled. All functions are pure. */
+export interface VideoOperation extends TaskOperation {
+  /** @throws GatewayError `invalid_request` naming the field if the body does not fit the model's protocol. */
+  toWire(call: VendorCall<VideoRequest>): WireRequest
+  /** Reads a 2xx answer to a submission. Returns `undefined` if it is malformed. */
+  accepted(answer: WireAnswer): AcceptedTask | undefined
+}
+
+/** Part of a vendor that handles video. */
+export interface VideosOffer {
+  readonly videos?: VideoOperation
+}
+
+/** Creates the submission of a video at a vendor. Its answer is a task. */
+function createVideoOperation(videos: VideoOperation, call: VendorCall<VideoRequest>): Operation {
+  return {
+    requests: [videos.toWire(call)],
+    whole([answer]) {
+      const task = answer && videos.accepted({ ...answer, body: joinChunks(answer.chunks) })
+      return task && { chunks: [], usage: undefined, task }
+    },
+    stream: neverStreams,
+  }
+}
 
 /** How videos are followed, priced by resolution, and shown (API specification, "Video generation request"). */
 export const videoTask: TaskBehaviour<VideoRequest, VideosOffer> = {
@@ -128,27 +162,19 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
   }
   checkRendering(billed, model, protocol?.holdsReferenceVideo(parts) === true)
   const knowsSizes = protocol !== undefined || model.video !== undefined
-  const request: VideoRequestDraft = {
-    model: body.model,
-    duration: billed.duration,
-    resolution: billed.resolution,
+  // Unknown fields are kept and reported as dropped.
+  const { parameters, webhook_url: webhookUrl, ...fields } = body
+  const request: VideoRequest = {
+    ...fields,
+    ...billed,
     aspect_ratio: agreedAspectRatio(body, billed, knowsSizes),
-    input: body.input,
+    ...(isSet(parameters) ? { parameters } : {}),
+    ...(isSet(webhookUrl) ? { webhook_url: webUrl(webhookUrl) } : {}),
   }
-  const { parameters, webhook_url: webhookUrl } = body
-  if (parameters !== undefined && parameters !== null) request.parameters = parameters
-  if (webhookUrl !== undefined && webhookUrl !== null) request.webhook_url = webUrl(webhookUrl)
   // Rejects a ratio without a matching size before the hold.
   protocol?.fillIn(request, model)
-  if (Object.keys(body).every((name) => readFields().has(name))) return request
-  // Unknown fields are kept and reported as dropped.
-  const { parameters: _parameters, webhook_url: _webhookUrl, ...fields } = body
-  return { ...fields, ...request }
+  return request
 }
-
-type VideoRequestDraft = { -readonly [Field in keyof VideoRequest]: VideoRequest[Field] }
-
-const readFields = onDemand((): ReadonlySet<string> => new Set(Object.keys(videoSchema().shape)))
 
 function checkParts(parts: VideoParts, model: ModelFacts, protocol: VideoProtocol): void {
   const misplaced = protocol.misplacedField(parts, model)
@@ -210,7 +236,7 @@ interface BilledField {
 }
 
 function checkDuration(value: unknown, billed: BilledField): void {
-  if (!isGiven(value)) return
+  if (!isSet(value)) return
   if (!Number.isInteger(value)) throw videoFault('parameters.duration', 'must be an integer')
   agree('parameters.duration', { value, text: String(value) }, billed)
 }
@@ -218,12 +244,12 @@ function checkDuration(value: unknown, billed: BilledField): void {
 function agree(param: string, said: { readonly value: unknown; readonly text: string }, billed: BilledField): void {
   if (said.value === billed.value) return
   const { field, value, given } = billed
-  const origin = isGiven(given) ? '' : ' (the default)'
+  const origin = isSet(given) ? '' : ' (the default)'
   throw videoFault(param, `${said.text} does not agree with ${field}: ${value}${origin}; both must say the same`)
 }
 
 function textOf(param: string, value: unknown): string | undefined {
-  if (!isGiven(value)) return undefined
+  if (!isSet(value)) return undefined
   if (typeof value !== 'string') throw videoFault(param, 'must be a string')
   return value
 }
@@ -266,15 +292,13 @@ export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   }),
   priceFieldNames: ['resolution', 'aspect_ratio', 'audio'],
   callerUrls,
-  texts: { request: (request) => requestTexts(request, { kindOf: promptKind, last: ['input'], roleOf: () => 'user' }) },
+  texts: promptTexts({ kindOf: (name) => (/prompt$/.test(name) ? 'text' : undefined), last: ['input'] }),
   createOperation: ({ videos }, call) => videos && createVideoOperation(videos, call),
   task: videoTask,
 })
 
-const promptKind: KindOf = (name) => (/prompt$/.test(name) ? 'text' : undefined)
-
 function isSilent({ input, parameters }: VideoRequest): boolean {
-  return parameters?.['audio'] === false && !isGiven(input['audio_url'])
+  return parameters?.['audio'] === false && !isSet(input['audio_url'])
 }
 
 function textBytes(text: unknown): number {

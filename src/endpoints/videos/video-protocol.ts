@@ -183,11 +183,11 @@ const RENDERED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
   ['1248*1648', '1080p', '3:4'],
 ])
 
-const SIZES_OF_TIERS: ReadonlyMap<string, ReadonlyMap<string, string>> = sizesOfTiers()
-
 /** Returns the `size` of a tier and a ratio, such as `1280*720`, if any. */
 export function sizeFor(resolution: string, aspectRatio: string): string | undefined {
-  return SIZES_OF_TIERS.get(resolution)?.get(aspectRatio)
+  for (const [size, row] of ASKED_SIZES)
+    if (row.resolution === resolution && row.aspectRatio === aspectRatio) return size
+  return undefined
 }
 
 /** Returns the ratios that a tier has a `size` for. */
@@ -212,15 +212,6 @@ function withAsterisk(size: string): string {
 
 function sizes(rows: readonly (readonly [size: string, resolution: string, aspectRatio: string])[]) {
   return new Map(rows.map(([size, resolution, aspectRatio]) => [size, { resolution, aspectRatio }]))
-}
-
-function sizesOfTiers() {
-  const tiers = new Map<string, Map<string, string>>()
-  for (const [size, { resolution, aspectRatio }] of ASKED_SIZES) {
-    const ofTier = tiers.get(resolution) ?? new Map<string, string>()
-    tiers.set(resolution, ofTier.set(aspectRatio, size))
-  }
-  return tiers
 }
 
 /** Kinds of references by the ending of the file name. */

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import { invalidField } from '../field-errors.ts'
 
 /** A video to render (API specification, "Video generation request"). `input` and `parameters` are the vendor's own. */
@@ -32,11 +32,6 @@ export function fieldRequired(param: string): GatewayError {
   return new GatewayError('invalid_request', { message: `Field required: ${param}`, param })
 }
 
-/** Whether a member has a value. Null counts as absent. */
-export function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
-}
-
 /** Maximum media in one list, many times the limit of any model. Bounds the number of addresses to check per request. */
 const MAX_LISTED_MEDIA = 100
 
@@ -58,7 +53,7 @@ const INLINE_MEDIA_TYPES: ReadonlySet<unknown> = new Set(['first_frame', 'last_f
 export function mediaAddresses(input: Readonly<Record<string, unknown>>): readonly MediaAddress[] {
   const found: MediaAddress[] = []
   const add = (param: string, value: unknown, takesData = false): void => {
-    if (!isGiven(value)) return
+    if (value === undefined || value === null) return
     if (typeof value !== 'string') throw videoFault(param, 'must be a URL')
     if (!isMediaUrl(value, takesData)) throw videoFault(param, `must be ${acceptedForms(takesData)}`)
     found.push({ url: value, param })
@@ -68,7 +63,7 @@ export function mediaAddresses(input: Readonly<Record<string, unknown>>): readon
   add('input.reference_voice', input['reference_voice'])
   for (const field of ['reference_urls', 'reference_video_urls']) {
     for (const [index, value] of listOf(`input.${field}`, input[field]).entries()) {
-      if (!isGiven(value)) throw videoFault(`input.${field}[${index}]`, 'must be a URL')
+      if (!isSet(value)) throw videoFault(`input.${field}[${index}]`, 'must be a URL')
       add(`input.${field}[${index}]`, value)
     }
   }
@@ -82,7 +77,7 @@ export function mediaAddresses(input: Readonly<Record<string, unknown>>): readon
 }
 
 function listOf(param: string, value: unknown): readonly unknown[] {
-  if (!isGiven(value)) return []
+  if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw videoFault(param, 'must be an array')
   if (value.length > MAX_LISTED_MEDIA) throw videoFault(param, `must hold at most ${MAX_LISTED_MEDIA} items`)
   return value

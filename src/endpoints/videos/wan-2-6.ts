@@ -1,4 +1,5 @@
 import type { VideoAbilities } from '../../catalog/model-facts.ts'
+import { isSet } from '../../core/json.ts'
 import {
   kindsToNumbered,
   type MisplacedField,
@@ -14,7 +15,7 @@ import {
   type WrittenIntent,
   writtenSettings,
 } from './video-protocol.ts'
-import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
+import { fieldRequired, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
 /** DashScope, reference-to-video of Wan 2.6: images and videos together, and the videos among them. */
 const MAX_REFERENCES = 5
@@ -45,10 +46,10 @@ export const wan26: VideoProtocol = {
 
 function misplacedField({ input, parameters = {} }: VideoParts, model: VideoModelFacts): MisplacedField | undefined {
   const geometry = model.video?.geometry
-  if (isGiven(input['media'])) return { param: 'input.media', use: mediaField(model) }
-  if (isGiven(parameters['ratio']))
+  if (isSet(input['media'])) return { param: 'input.media', use: mediaField(model) }
+  if (isSet(parameters['ratio']))
     return { param: 'parameters.ratio', use: `parameters.${geometry ?? 'size or resolution'}` }
-  if (geometry === 'size' && isGiven(parameters['resolution'])) {
+  if (geometry === 'size' && isSet(parameters['resolution'])) {
     return { param: 'parameters.resolution', use: 'parameters.size' }
   }
   return undefined
@@ -71,22 +72,22 @@ function check({ input }: VideoParts, model: VideoModelFacts): void {
 }
 
 function requireText(input: VideoParts['input'], name: string): void {
-  if (!isGiven(input[name]) || input[name] === '') throw fieldRequired(`input.${name}`)
+  if (!isSet(input[name]) || input[name] === '') throw fieldRequired(`input.${name}`)
 }
 
 function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, unknown> {
   const parameters: Record<string, unknown> = Object.assign({}, request.parameters)
   if (takesSize(request, model)) {
-    if (!isGiven(parameters['size'])) parameters['size'] = chosenSize(request)
-  } else if (!isGiven(parameters['resolution'])) parameters['resolution'] = request.resolution.toUpperCase()
-  if (!isGiven(parameters['duration'])) parameters['duration'] = request.duration
+    if (!isSet(parameters['size'])) parameters['size'] = chosenSize(request)
+  } else if (!isSet(parameters['resolution'])) parameters['resolution'] = request.resolution.toUpperCase()
+  if (!isSet(parameters['duration'])) parameters['duration'] = request.duration
   return parameters
 }
 
 /** If abilities are unknown, the body decides: an image, or a tier, implies `resolution`. */
 function takesSize({ input, parameters }: VideoRequest, model: VideoModelFacts): boolean {
   if (model.video !== undefined) return model.video.geometry === 'size'
-  return !isGiven(input['img_url']) && !isGiven(parameters?.['resolution'])
+  return !isSet(input['img_url']) && !isSet(parameters?.['resolution'])
 }
 
 function chosenSize({ resolution, aspect_ratio }: VideoRequest): string {

@@ -1,5 +1,5 @@
 import type { VideoAbilities } from '../../catalog/model-facts.ts'
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, isSet } from '../../core/json.ts'
 import {
   type MisplacedField,
   taskOfIntent,
@@ -10,7 +10,7 @@ import {
   type WrittenIntent,
   writtenSettings,
 } from './video-protocol.ts'
-import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
+import { fieldRequired, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
 /** Ratio that DashScope's text-to-video of Wan 2.7 renders without `ratio`. */
 const VENDOR_DEFAULT_RATIO = '16:9'
@@ -36,12 +36,12 @@ export const wan27: VideoProtocol = {
 }
 
 function misplacedField({ input, parameters = {} }: VideoParts, model: VideoModelFacts): MisplacedField | undefined {
-  for (const name of OLD_MEDIA_FIELDS) if (isGiven(input[name])) return { param: `input.${name}`, use: 'input.media' }
-  if (isGiven(input['audio_url'])) {
+  for (const name of OLD_MEDIA_FIELDS) if (isSet(input[name])) return { param: `input.${name}`, use: 'input.media' }
+  if (isSet(input['audio_url'])) {
     if (model.video?.task === 'i2v') return { param: 'input.audio_url', use: 'input.media with driving_audio' }
     if (model.video?.task === 'r2v') return { param: 'input.audio_url', use: 'input.media with reference_voice' }
   }
-  if (!isGiven(parameters['size'])) return undefined
+  if (!isSet(parameters['size'])) return undefined
   const hasRatio = model.video?.geometry !== 'resolution'
   return { param: 'parameters.size', use: `parameters.resolution${hasRatio ? ' and parameters.ratio' : ''}` }
 }
@@ -49,18 +49,18 @@ function misplacedField({ input, parameters = {} }: VideoParts, model: VideoMode
 function check({ input }: VideoParts, model: VideoModelFacts): void {
   const task = model.video?.task
   const prompt = input['prompt']
-  if ((task === 't2v' || task === 'r2v') && (!isGiven(prompt) || prompt === '')) throw fieldRequired('input.prompt')
+  if ((task === 't2v' || task === 'r2v') && (!isSet(prompt) || prompt === '')) throw fieldRequired('input.prompt')
   if (task === 'i2v') checkPictureMedia(input['media'])
   if (task === 'r2v') checkReferenceMedia(input['media'])
 }
 
 function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, unknown> {
   const parameters: Record<string, unknown> = Object.assign({}, request.parameters)
-  if (!isGiven(parameters['resolution'])) parameters['resolution'] = request.resolution.toUpperCase()
-  if (takesRatio(request, model) && !isGiven(parameters['ratio']) && request.aspect_ratio !== VENDOR_DEFAULT_RATIO) {
+  if (!isSet(parameters['resolution'])) parameters['resolution'] = request.resolution.toUpperCase()
+  if (takesRatio(request, model) && !isSet(parameters['ratio']) && request.aspect_ratio !== VENDOR_DEFAULT_RATIO) {
     parameters['ratio'] = request.aspect_ratio
   }
-  if (!isGiven(parameters['duration'])) parameters['duration'] = request.duration
+  if (!isSet(parameters['duration'])) parameters['duration'] = request.duration
   return parameters
 }
 

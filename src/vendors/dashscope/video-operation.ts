@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { ERROR_TABLE, GatewayError } from '../../core/errors.ts'
-import { isJsonObject, nonEmptyText, objectOf, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, isSet, nonEmptyText, objectOf, parseVendorJson } from '../../core/json.ts'
 import { hasAtMost } from '../../endpoints/character-count.ts'
 import { readIntent } from '../../endpoints/videos/read-intent.ts'
 import {
@@ -10,7 +10,7 @@ import {
   type VideoProtocolName,
 } from '../../endpoints/videos/video-protocol.ts'
 import { videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
-import { isGiven, mediaAddresses, type VideoParts, type VideoRequest } from '../../endpoints/videos/video-request.ts'
+import { mediaAddresses, type VideoParts, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import type { ByteSpan } from '../../wire/json-cursor.ts'
 import { findMembers } from '../../wire/json-edits.ts'
@@ -271,9 +271,9 @@ function outputOf(body: Record<string, unknown> | undefined): Record<string, unk
  */
 function billedSeconds(usage: Readonly<Record<string, unknown>>): number | undefined {
   const { duration, output_video_duration: made, input_video_duration: taken, video_duration: older } = usage
-  if (isGiven(duration)) return secondsOf(duration)
-  if (isGiven(made)) return secondsOf(made) + (isGiven(taken) ? secondsOf(taken) : 0)
-  return isGiven(older) ? secondsOf(older) : undefined
+  if (isSet(duration)) return secondsOf(duration)
+  if (isSet(made)) return secondsOf(made) + (isSet(taken) ? secondsOf(taken) : 0)
+  return isSet(older) ? secondsOf(older) : undefined
 }
 
 function secondsOf(value: unknown): number {
@@ -312,7 +312,7 @@ const MARKS: readonly (readonly [section: keyof VideoParts, name: string, protoc
 
 /** Returns the layout of a body, or `undefined` if both layouts fit. */
 export function protocolOfBody(parts: VideoParts): VideoProtocolName | undefined {
-  return MARKS.find(([section, name]) => isGiven(parts[section]?.[name]))?.[2]
+  return MARKS.find(([section, name]) => isSet(parts[section]?.[name]))?.[2]
 }
 
 /** A body for another model. */

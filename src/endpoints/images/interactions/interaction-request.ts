@@ -82,8 +82,8 @@ function referenceImageCount({ input }: InteractionRequest): number {
 }
 
 // Token counts of the vendor's most expensive documented images, for models of unknown abilities.
-const MOST_PICTURE_TOKENS = 2520
-const MOST_REFERENCE_TOKENS = 1120
+const MAX_PICTURE_TOKENS = 2520
+const MAX_REFERENCE_TOKENS = 1120
 
 // The gateway's own allowances for text next to the image, and for thoughts, which the vendor counts as output.
 const TEXT_TOKENS = 1024
@@ -92,7 +92,7 @@ const THINKING_TOKENS = { high: 8192, usual: 4096 } as const
 /** Returns an upper estimate of one interaction: one image, the reference images, some text, and thoughts if any. */
 export function estimateInteraction(request: InteractionRequest, textTokens: number, model: ModelFacts): Usage {
   const references = referenceImageCount(request)
-  const inputImageTokens = references * (model.image?.inputTokensPerImage ?? MOST_REFERENCE_TOKENS)
+  const inputImageTokens = references * (model.image?.inputTokensPerImage ?? MAX_REFERENCE_TOKENS)
   const most = model.limits.maxOutputTokens ?? Number.POSITIVE_INFINITY
   const outputImageTokens = Math.min(pictureTokens(model, imageSize(request, model)), most)
   return {
@@ -112,5 +112,5 @@ function thinkingTokens(request: InteractionRequest, model: ModelFacts): number 
 /** Output tokens of one image of this size, as an upper bound (Gemini API, "Image generation", table of tokens). */
 export function pictureTokens(model: ModelFacts, size: string): number {
   const table = model.image?.outputTokens ?? {}
-  return (Object.hasOwn(table, size) ? table[size] : table['default']) ?? MOST_PICTURE_TOKENS
+  return (Object.hasOwn(table, size) ? table[size] : table['default']) ?? MAX_PICTURE_TOKENS
 }

@@ -31,57 +31,35 @@ const block = onDemand(() =>
     }),
 )
 
-const RESPONSE_FORMAT_FIELDS = ['type', 'mime_type', 'image_size', 'aspect_ratio', 'delivery'] as const
-
 const responseFormat = onDemand(() =>
-  z
-    .looseObject({
+  inSnakeCase(
+    {
       type: z.literal('image'),
       mime_type: z.string().optional(),
       image_size: z.string().optional(),
       aspect_ratio: z.string().optional(),
-    })
-    .check((context) => {
-      refuseOtherSpellings(context, RESPONSE_FORMAT_FIELDS)
-      if (context.value.image_size === '512') issue(context, ['image_size'], 'must be written 512px')
-    }),
+    },
+    ['delivery'],
+  ).check((context) => {
+    if (context.value.image_size === '512') issue(context, ['image_size'], 'must be written 512px')
+  }),
 )
-
-const CONFIG_FIELDS = ['thinking_level', 'temperature', 'image_config', 'candidate_count'] as const
 
 const generationConfig = onDemand(() =>
-  z
-    .looseObject({
+  inSnakeCase(
+    {
       thinking_level: z.string().optional(),
       temperature: z.number().min(0).max(2).optional(),
-    })
-    .check((context) => {
-      refuseOtherSpellings(context, CONFIG_FIELDS)
-      const { image_config, candidate_count } = context.value
-      // A field of the vendor's other API: each candidate is another image, and the hold covers one.
-      if (isSet(candidate_count) && candidate_count !== 1) issue(context, ['candidate_count'], 'must be 1')
-      // The vendor's older place of the size, which would take effect without being billed.
-      if (isSet(image_config)) issue(context, ['image_config'], 'is not supported; use response_format')
-    }),
+    },
+    ['image_config', 'candidate_count'],
+  ).check((context) => {
+    const { image_config, candidate_count } = context.value
+    // A field of the vendor's other API: each candidate is another image, and the hold covers one.
+    if (isSet(candidate_count) && candidate_count !== 1) issue(context, ['candidate_count'], 'must be 1')
+    // The vendor's older place of the size, which would take effect without being billed.
+    if (isSet(image_config)) issue(context, ['image_config'], 'is not supported; use response_format')
+  }),
 )
-
-const REQUEST_FIELDS = [
-  'model',
-  'input',
-  'system_instruction',
-  'response_format',
-  'generation_config',
-  'previous_interaction_id',
-  'tools',
-  'store',
-  'stream',
-  'background',
-  'service_tier',
-  'agent',
-  'cached_content',
-  'continuation_token',
-  'webhook_config',
-] as const
 
 /** Fields that refer to state of the operator or of other callers at the vendor. Stored state has no owner here. */
 const REFUSED_FIELDS = ['agent', 'cached_content', 'continuation_token', 'webhook_config'] as const
@@ -93,8 +71,8 @@ const REFUSED_FIELDS = ['agent', 'cached_content', 'continuation_token', 'webhoo
  * by another caller; and `webhook_config`, which would make the vendor call unchecked addresses.
  */
 export const interactionSchema = onDemand(() =>
-  z
-    .looseObject({
+  inSnakeCase(
+    {
       model: z.string().min(1),
       input: z.union([z.string().min(1), listOf(block()).min(1)]),
       system_instruction: z.string().optional(),
@@ -106,16 +84,16 @@ export const interactionSchema = onDemand(() =>
       stream: z.boolean().optional(),
       background: z.boolean().optional(),
       service_tier: z.unknown().optional(),
-    })
-    .check((context) => {
-      refuseOtherSpellings(context, REQUEST_FIELDS)
-      const { background, previous_interaction_id, store } = context.value
-      if (background === true) issue(context, ['background'], 'is not supported')
-      for (const name of REFUSED_FIELDS) if (isSet(context.value[name])) issue(context, [name], 'is not supported')
-      // Only stored interactions can be continued (Gemini API, "Interactions").
-      if (store === false && previous_interaction_id !== undefined)
-        issue(context, ['previous_interaction_id'], 'cannot be combined with store false')
-    }),
+    },
+    REFUSED_FIELDS,
+  ).check((context) => {
+    const { background, previous_interaction_id, store } = context.value
+    if (background === true) issue(context, ['background'], 'is not supported')
+    for (const name of REFUSED_FIELDS) if (isSet(context.value[name])) issue(context, [name], 'is not supported')
+    // Only stored interactions can be continued (Gemini API, "Interactions").
+    if (store === false && previous_interaction_id !== undefined)
+      issue(context, ['previous_interaction_id'], 'cannot be combined with store false')
+  }),
 )
 
 interface Checked {
@@ -127,13 +105,16 @@ function issue(context: Checked, path: PropertyKey[], message: string): void {
   context.issues.push({ code: 'custom', path, message, input: context.value })
 }
 
-/** Rejects `imageSize` for `image_size`: the vendor may accept both spellings, and only one is checked here. */
-function refuseOtherSpellings(context: Checked, fields: readonly string[]): void {
-  for (const name of Object.keys(context.value)) {
-    if (fields.includes(name)) continue
-    const snakeName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    if (fields.includes(snakeName)) issue(context, [name], `must be written ${snakeName}`)
-  }
+/** Rejects `imageSize` for `image_size`: the vendor may accept both spellings of a member, and only one is checked here. */
+function inSnakeCase<Shape extends z.ZodRawShape>(shape: Shape, furtherNames: readonly string[]) {
+  const fields = [...Object.keys(shape), ...furtherNames]
+  return z.looseObject(shape).check((context) => {
+    for (const name of Object.keys(context.value)) {
+      if (fields.includes(name)) continue
+      const snakeName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+      if (fields.includes(snakeName)) issue(context, [name], `must be written ${snakeName}`)
+    }
+  })
 }
 
 const DATA_URL_PREFIX = /^\s*data:/i
