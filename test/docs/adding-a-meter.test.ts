@@ -48,7 +48,7 @@ test('its steps add the column to each table of a database of the newest version
   const added = TABLES.map((table, index) =>
     columnsOf(database, table).filter((name) => !before[index]!.includes(name)),
   )
-  expect(added).toEqual(TABLES.map(() => ['image_megapixels']))
+  expect(added).toEqual(TABLES.map(() => ['document_pages']))
   expect(postgresStep.match(/ALTER TABLE usage_(?:records|hours|model_days|days) ADD/g)).toHaveLength(TABLES.length)
   database.close()
 })
