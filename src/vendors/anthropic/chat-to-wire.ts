@@ -1,6 +1,5 @@
 import type { CatalogModel } from '../../catalog/model.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ArgumentsMember } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
@@ -125,13 +124,11 @@ class ChatDecoder extends EventDecoder<true> implements ChatStreamDecoder {
   }
 
   protected override readValue(event: Record<string, unknown>): void {
-    const { type, delta } = event
-    if (type === 'error') {
+    if (event['type'] === 'error') {
       this.fail(messagesStreamError(event, this.#apiKeys))
       return
     }
-    this.#answer.read(event)
+    if (this.#answer.read(event)) this.learn(event, [['delta', 'text']], true)
     if (this.isComplete) this.finish()
-    if (isJsonObject(delta) && delta['type'] === 'text_delta') this.learn(event, [['delta', 'text']], true)
   }
 }
