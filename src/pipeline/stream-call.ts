@@ -382,7 +382,7 @@ export class StreamCall implements TransportHandler {
   #finish(end: VendorStreamEnd): void {
     if (this.#end !== undefined) return
     this.#end = end
-    this.#open(this.#openingAtEnd(end))
+    if (this.#resolveOpening !== undefined) this.#open(this.#openingAtEnd(end))
     const receiver = this.#receiver
     // A call may stay in V8's old space, so it must not retain the caller's side and the vendor's.
     this.#receiver = undefined

@@ -195,13 +195,15 @@ class StreamPump implements StreamReceiver {
     if (end.kind === 'denied') return deniedEnding(this.#reserved, this.#response, end)
     const { transform } = this.#response.call
     const { usage: reported } = transform
-    const seen = this.#seen(this.#isUnseen)
     if (transform.isComplete && transform.failure === undefined) {
       if (transform.isRefusal === true) return refusedEnding(reported)
-      const textBytes = this.#textBytes
-      const told = reported === undefined ? seen : this.#seen(false)
-      return { kind: 'completed', usage: reported, estimatedUsage: told, textBytes, error: undefined }
+      const seen = this.#seen(reported === undefined && this.#isUnseen)
+      // A report may count reasoning that is not in the text, without its amount.
+      const isInText = !this.#response.reasonsUnseen || reported?.reasoningTokens !== undefined
+      const textBytes = isInText ? transform.outputBytesSeen : undefined
+      return { kind: 'completed', usage: reported, estimatedUsage: seen, textBytes, error: undefined }
     }
+    const seen = this.#seen(this.#isUnseen)
     const made = { usage: reported && cutUsage(reported, seen), estimatedUsage: seen }
     // The caller received no content, as with a failed whole answer.
     const isBare = !transform.hasContent
@@ -239,12 +241,6 @@ class StreamPump implements StreamReceiver {
     const { transform } = this.#response.call
     const stoppedAfterMs = this.#context.clock.now() - this.#reserved.startedAtMs
     return seenUsage(this.#reserved, transform, { isUnseen, isStopped, stoppedAfterMs })
-  }
-
-  /** Undefined if a report counts reasoning that is not in the text, without its amount. */
-  get #textBytes(): number | undefined {
-    const { usage, outputBytesSeen } = this.#response.call.transform
-    return this.#response.reasonsUnseen && usage?.reasoningTokens === undefined ? undefined : outputBytesSeen
   }
 
   /** Whether the model has used tokens that neither its text nor a report contains so far. */
@@ -307,13 +303,14 @@ function isRecorded({ claim, cachePlan }: Reserved): boolean {
 /** Estimates a stream, at the service tier that its vendor has named if there is no report. */
 function seenUsage(
   reserved: Reserved,
-  { usage, serviceTier, outputBytesSeen: outputBytes, innerImagesSeen }: StreamTransform,
+  transform: StreamTransform,
   facts: Omit<Parameters<typeof estimatedUsage>[1], 'outputBytes'>,
 ): Usage {
+  const { serviceTier, outputBytesSeen: outputBytes, innerImagesSeen } = transform
   const text = estimatedUsage(reserved, { outputBytes, ...facts })
   const images = innerImagesUsage(reserved.estimate, innerImagesSeen)
   const seen = images === undefined ? text : { ...text, otherModels: [images] }
-  return usage !== undefined || serviceTier === undefined ? seen : { ...seen, serviceTier }
+  return serviceTier === undefined || transform.usage !== undefined ? seen : { ...seen, serviceTier }
 }
 
 /** Returns the usage to charge for a stream that a hook has ended: all of it if the vendor has reported it, else the output so far. */

@@ -4,6 +4,7 @@ import {
   LATENCY_BOUNDS_MS,
   LATENCY_BUCKETS,
   storableText,
+  storableTextOrNull,
   type UsageRecord,
 } from '../usage/usage-record.ts'
 import {
@@ -230,14 +231,14 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
     // Never truncated, because sums are compared with the journal by them.
     storableText(record.accountId, Number.POSITIVE_INFINITY),
     storableText(record.keyId, Number.POSITIVE_INFINITY),
-    textOrNull(record.endUser),
+    storableTextOrNull(record.endUser),
     record.tags.length === 0 ? null : record.tags.join(','),
     record.endpoint,
     storableText(record.model),
     storableText(record.requestedModel),
-    textOrNull(record.vendor),
-    textOrNull(record.credentialId),
-    textOrNull(record.vendorRequestId),
+    storableTextOrNull(record.vendor),
+    storableTextOrNull(record.credentialId),
+    storableTextOrNull(record.vendorRequestId),
     record.ending,
     record.status,
     record.code ?? null,
@@ -319,7 +320,7 @@ function attemptsText(attempts: UsageRecord['attempts']): string | null {
       storableText(attempt.credentialId),
       storableText(attempt.model),
       attempt.outcome,
-      textOrNull(attempt.reason),
+      storableTextOrNull(attempt.reason),
       attempt.status ?? null,
       wholeCount(attempt.startMs),
       wholeCount(attempt.durationMs),
@@ -340,10 +341,6 @@ function attemptsOf(text: string | null): UsageRecord['attempts'] {
 
 function textOf(column: unknown): string | undefined {
   return (column as string | null) ?? undefined
-}
-
-function textOrNull(text: string | undefined): string | null {
-  return text === undefined ? null : storableText(text)
 }
 
 /** Maximum count in a 32-bit column. */

@@ -139,6 +139,11 @@ export function storableText(text: string, maxLength = MAX_TEXT_LENGTH): string 
   return isPlain ? bounded : Buffer.from(bounded.replaceAll('\u0000', '')).toString()
 }
 
+/** Returns {@link storableText}, or null without a text. */
+export function storableTextOrNull(text: string | undefined): string | null {
+  return text === undefined ? null : storableText(text)
+}
+
 const MAX_TAGS = 8
 const TAG = /^[\w.:/-]{1,64}$/
 

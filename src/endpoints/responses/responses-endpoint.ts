@@ -1,9 +1,9 @@
-import { isJsonObject, isSet, objectsIn } from '../../core/json.ts'
+import { isJsonObject, isSet, objectOf, objectsIn } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../answer-json.ts'
 import type { ChatMessage } from '../chat/chat-request.ts'
 import { pluginExtras } from '../chat/chat-surcharges.ts'
-import { type CallerUrl, type CarriedState, defineEndpoint, type Endpoint } from '../endpoint.ts'
+import { type CallerUrl, type CarriedState, type Deferral, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { checkRequest, fieldPath, jsonSchemaOf } from '../schema.ts'
 import {
@@ -23,9 +23,9 @@ import {
 } from '../texts.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { addWebUrls, type ImagePlaces, remoteImages } from '../web-urls.ts'
-import { backgroundResponses } from './background-responses.ts'
 import { ToolNames } from './chat-tools.ts'
 import { isEnvelope, peekReasoning, reasoningIn } from './reasoning-envelope.ts'
+import { responseObject } from './response-object.ts'
 import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
 import {
@@ -36,7 +36,7 @@ import {
   responsesCacheTime,
 } from './responses-request.ts'
 import { inputTokensSchema, responsesSchema } from './responses-schema.ts'
-import { KEEP_ALIVE_TYPE, ResponsesStreamWriter } from './responses-stream-writer.ts'
+import { KEEP_ALIVE_TYPE, keepAliveEvent, ResponsesStreamWriter } from './responses-stream-writer.ts'
 import {
   imageToolEstimate,
   imageToolModels,
@@ -47,7 +47,7 @@ import {
   responsesSearches,
   responsesSurcharges,
 } from './responses-surcharges.ts'
-import { keptResponses } from './stored-responses.ts'
+import { keptResponses, turnOf, withOwnItemIds } from './stored-responses.ts'
 
 /** Returns the addresses that a vendor of the dialect fetches: images, files and MCP servers. */
 function responsesUrls({ input, tools, prompt }: ResponsesRequest): readonly CallerUrl[] {
@@ -456,6 +456,55 @@ const common = {
   conversation: (request) => new ResponsesConversation(request),
   texts: responsesTexts,
 } as const satisfies Partial<Endpoint<ResponsesRequest, ResponsesOffer>>
+
+/** Responses that run in the background (OpenAI API reference, "Create a model response", `background`). */
+const backgroundResponses: Deferral<ResponsesRequest> = {
+  applies: ({ background }) => background === true,
+  webhookUrl: ({ webhook_url: url }) => (typeof url === 'string' ? url : undefined),
+  runnable({ background: _background, stream: _stream, webhook_url: _url, ...request }) {
+    // The vendor accepts options of the background only together with `background`.
+    const { stream_options: _options, background_options: _window, ...rest } = request
+    return rest
+  },
+  // The gateway runs the request as an ordinary call, without discount. Only the default has the same effect.
+  dropped({ background_options: options }) {
+    const window: unknown = isJsonObject(options) ? options['completion_window'] : undefined
+    return window === undefined || window === null || window === 'soonest'
+      ? []
+      : ['background_options.completion_window']
+  },
+  begun: (request, facts) => responseObject({ ...facts, request }, { status: 'queued', output: [], usage: null }),
+  record: recordOf,
+  made: (answer, task) => ({ ...answer, id: task.id, background: true, created_at: recordOf(task)['created_at'] }),
+  unmade(task, { state }) {
+    const { deferred, error } = task.details
+    const request = (deferred === undefined ? {} : JSON.parse(deferred.body)) as Partial<ResponsesRequest>
+    const given = inputItems({ input: request.input ?? [] }).filter((item) => itemType(item) !== 'item_reference')
+    const own = given.map((item) => withOwnItemIds(item, new Set()))
+    const { previousId, input } = turnOf(request.previous_response_id ?? undefined, own)
+    const failure =
+      state === 'cancelled' ? null : { code: error?.code ?? 'server_error', message: error?.message ?? '' }
+    return { previousId, input, response: { ...recordOf(task), status: state, error: failure } }
+  },
+  eventType(state, { details }) {
+    return `response.${state === 'completed' ? String(details.facts['status'] ?? state) : state}`
+  },
+  eventData: ({ id }) => ({ id }),
+  firstEvents(record, startingAfter) {
+    const begun = ['response.created', 'response.in_progress'].map((type, number): string =>
+      number > startingAfter ? sseEvent(type, JSON.stringify({ type, sequence_number: number, response: record })) : '',
+    )
+    return { text: begun.join(''), lastNumber: begun.length - 1 }
+  },
+  keepAlive: keepAliveEvent,
+}
+
+/** A submission whose outcome is being stored reads as queued. */
+function recordOf({ state, details }: Parameters<Deferral['record']>[0]): Record<string, unknown> {
+  const begun = details.deferred?.begun
+  const status = state === 'in_progress' ? 'in_progress' : 'queued'
+  return { ...objectOf(begun), background: true, status }
+}
 
 /** `POST /v1/responses` (OpenAI API reference, "Create a model response"). */
 export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer>({

@@ -5,6 +5,7 @@ import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { isPending } from '../../core/maybe-promise.ts'
 import type { ErrorDialect } from '../../endpoints/error-dialect.ts'
+import { EventLines, EventSplitter, eventPieces } from '../../endpoints/event-reader.ts'
 import type { StreamTransform } from '../../endpoints/stream-transform.ts'
 import {
   type AnswerObject,
@@ -26,7 +27,6 @@ import {
 } from '../../hooks/text-events.ts'
 import { WindowStage } from '../../hooks/window-stage.ts'
 import { joinChunks } from '../../wire/chunks.ts'
-import { EventLines, EventSplitter, eventPieces } from '../../wire/event-splitter.ts'
 import { SSE_COMMENT, sseData, sseEvent } from '../../wire/sse.ts'
 import { MAX_ENTRY_BYTES, StreamRecording } from '../cache/cache-plan.ts'
 import type { Reserved } from '../call-record.ts'

@@ -14,7 +14,7 @@ import {
 const MAX_OPERATIONS = 512
 
 /** Maximum delay before a retry of a busy lock. The delay is random. */
-const MAX_RETRY_DELAY_MS = 5
+export const MAX_RETRY_DELAY_MS = 5
 
 /** Writes that operations buffer inside their transaction, so that several reach the database together. */
 export interface WriteBuffer {
@@ -258,24 +258,4 @@ class Refused {
 function answer({ resolve, reject }: Waiting, value: unknown): void {
   if (value instanceof Refused) reject(value.reason)
   else resolve(value)
-}
-
-/**
- * Repeats an operation that needs no group while another connection holds the lock, for at most `busyTimeoutMs`.
- * @throws SqliteStoreError
- */
-export async function retryOnBusy<Value>(
-  run: () => Value,
-  { label, busyTimeoutMs }: GroupCommitOptions,
-): Promise<Value> {
-  const startedAtMs = performance.now()
-  while (true) {
-    try {
-      return run()
-    } catch (error) {
-      if (error instanceof SqliteStoreError) throw error
-      if (!isBusy(error) || performance.now() - startedAtMs >= busyTimeoutMs) throw explained(error, label)
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * MAX_RETRY_DELAY_MS))
-    }
-  }
 }

@@ -1,6 +1,4 @@
-import type { SqlDialect, SqlWork } from '../sql/statements.ts'
-import type { SqlRow } from '../sql-rows.ts'
-import type { SqliteDatabase, SqliteStatement, SqlValue } from './sqlite-database.ts'
+import type { SqlDialect } from '../sql/statements.ts'
 
 const TABLES: Readonly<Record<string, string>> = { usage_records: 'usage' }
 
@@ -51,44 +49,4 @@ export const SQLITE_DIALECT: SqlDialect = {
     tasks: [storedIn('tasks'), 'byte_length'],
     webhookSecrets: ['signalbox_webhook_secrets', 'length(secret)'],
   },
-}
-
-interface Prepared {
-  readonly statement: SqliteStatement
-  /** Index of the parameter at each `?`. */
-  readonly order: readonly number[]
-  readonly returnsRows: boolean
-}
-
-/** Returns a function that runs work on an open database. Each text is compiled once. */
-export function sqliteWorker(database: SqliteDatabase): <Value>(work: SqlWork<Value>) => Value {
-  const prepared = new Map<string, Prepared>()
-
-  function prepare(text: string): Prepared {
-    const order: number[] = []
-    const sql = text.replace(/\$(\d+)/g, (_, place: string) => {
-      order.push(Number(place) - 1)
-      return '?'
-    })
-    const made = { statement: database.prepare(sql), order, returnsRows: /^SELECT|^WITH|\bRETURNING\b/.test(sql) }
-    prepared.set(text, made)
-    return made
-  }
-
-  return (work) => {
-    let step = work.next()
-    while (step.done !== true) {
-      const [text, parameters] = step.value
-      const { statement, order, returnsRows } = prepared.get(text) ?? prepare(text)
-      const values: SqlValue[] = []
-      for (const index of order) {
-        const value = parameters[index]!
-        if (typeof value === 'boolean') values.push(value ? 1 : 0)
-        else values.push(Array.isArray(value) ? JSON.stringify(value) : (value as SqlValue))
-      }
-      if (!returnsRows) statement.run(...values)
-      step = work.next(returnsRows ? (statement.all(...values) as SqlRow[]) : [])
-    }
-    return step.value
-  }
 }

@@ -13,15 +13,23 @@ import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored, sqlUsage } 
 import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
 import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
 import { type SqlRunner, type SqlWork, storeOn } from '../sql/statements.ts'
+import type { SqlRow } from '../sql-rows.ts'
 import type { TaskStore } from '../task-store.ts'
-import { type CommitLog, GroupCommit, retryOnBusy } from './group-commit.ts'
+import { type CommitLog, GroupCommit, type GroupCommitOptions, MAX_RETRY_DELAY_MS } from './group-commit.ts'
 import { type SqliteAccounts, type SqliteJournal, sqliteAccounts, sqliteJournal } from './sqlite-accounts.ts'
 import { SqliteBooks, type SqliteMoney } from './sqlite-books.ts'
-import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
+import {
+  explained,
+  isBusy,
+  type SqliteDatabase,
+  type SqliteStatement,
+  SqliteStoreError,
+  type SqlValue,
+} from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
 import { migrate } from './sqlite-migrations.ts'
-import { SQLITE_DIALECT, sqliteWorker } from './sqlite-statements.ts'
+import { SQLITE_DIALECT } from './sqlite-statements.ts'
 import { sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 
@@ -226,11 +234,7 @@ interface Session {
 }
 
 /** Prepares an open and migrated database. `clock` decides when holds expire. */
-function openSession(
-  database: SqliteDatabase,
-  options: ConstructorParameters<typeof GroupCommit>[1],
-  clock: 'database' | 'caller',
-): Session {
+function openSession(database: SqliteDatabase, options: GroupCommitOptions, clock: 'database' | 'caller'): Session {
   const work = sqliteWorker(database)
   const tasks = sqlTasks(SQLITE_DIALECT)
   const insertRecords = sqliteRecordInsert(database)
@@ -266,6 +270,63 @@ function openSession(
       write: writeWork,
       transact: writeWork,
     },
+  }
+}
+
+interface Prepared {
+  readonly statement: SqliteStatement
+  /** Index of the parameter at each `?`. */
+  readonly order: readonly number[]
+  readonly returnsRows: boolean
+}
+
+/** Returns a function that runs work on an open database. Each text is compiled once. */
+function sqliteWorker(database: SqliteDatabase): <Value>(work: SqlWork<Value>) => Value {
+  const prepared = new Map<string, Prepared>()
+
+  function prepare(text: string): Prepared {
+    const order: number[] = []
+    const sql = text.replace(/\$(\d+)/g, (_, place: string) => {
+      order.push(Number(place) - 1)
+      return '?'
+    })
+    const made = { statement: database.prepare(sql), order, returnsRows: /^SELECT|^WITH|\bRETURNING\b/.test(sql) }
+    prepared.set(text, made)
+    return made
+  }
+
+  return (work) => {
+    let step = work.next()
+    while (step.done !== true) {
+      const [text, parameters] = step.value
+      const { statement, order, returnsRows } = prepared.get(text) ?? prepare(text)
+      const values: SqlValue[] = []
+      for (const index of order) {
+        const value = parameters[index]!
+        if (typeof value === 'boolean') values.push(value ? 1 : 0)
+        else values.push(Array.isArray(value) ? JSON.stringify(value) : (value as SqlValue))
+      }
+      if (!returnsRows) statement.run(...values)
+      step = work.next(returnsRows ? (statement.all(...values) as SqlRow[]) : [])
+    }
+    return step.value
+  }
+}
+
+/**
+ * Repeats an operation that needs no group while another connection holds the lock, for at most `busyTimeoutMs`.
+ * @throws SqliteStoreError
+ */
+async function retryOnBusy<Value>(run: () => Value, { label, busyTimeoutMs }: GroupCommitOptions): Promise<Value> {
+  const startedAtMs = performance.now()
+  while (true) {
+    try {
+      return run()
+    } catch (error) {
+      if (error instanceof SqliteStoreError) throw error
+      if (!isBusy(error) || performance.now() - startedAtMs >= busyTimeoutMs) throw explained(error, label)
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * MAX_RETRY_DELAY_MS))
+    }
   }
 }
 

@@ -190,7 +190,7 @@ async function checkOpenBatches(
   let open = 0
   for (let after: string | undefined; ; ) {
     const page = await store.tasks.list(accountId, { limit: 100, after })
-    open += page.tasks.filter((task) => isBatch(task) && OPEN_TASK_STATES.includes(task.state)).length
+    open += page.tasks.filter((task) => OPEN_TASK_STATES.includes(task.state) && isBatch(task)).length
     if (open >= maxOpen)
       throw new GatewayError('rate_limited', {
         message: `This account has ${open} batches that have not ended. Wait until one of them has.`,

@@ -1,16 +1,15 @@
 import type { CatalogModel } from '../../catalog/model.ts'
 import { exactJsonText } from '../../core/exact-json.ts'
-import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ArgumentsMember } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { EventDecoder } from '../../endpoints/event-reader.ts'
 import type { KnownEvents } from '../../wire/event-template.ts'
 import { type ModelAbilities, modelAbilities } from '../shared/messages-abilities.ts'
 import { AnswerReader } from '../shared/messages-answer.ts'
 import { MESSAGES_CHAT_FIELDS, type MessagesRequest, messagesFromChat } from '../shared/messages-from-chat.ts'
 import { expectedAnswerTool } from '../shared/messages-tools.ts'
-import { EventDecoder } from '../shared/stream-parts.ts'
 import { fieldCheck, surchargesLeftOut } from '../shared/translated-chat-fields.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import { withCacheControl } from './cache-control.ts'
@@ -125,13 +124,11 @@ class ChatDecoder extends EventDecoder<true> implements ChatStreamDecoder {
   }
 
   protected override readValue(event: Record<string, unknown>): void {
-    const { type, delta } = event
-    if (type === 'error') {
+    if (event['type'] === 'error') {
       this.fail(messagesStreamError(event, this.#apiKeys))
       return
     }
-    this.#answer.read(event)
+    if (this.#answer.read(event)) this.learn(event, [['delta', 'text']], true)
     if (this.isComplete) this.finish()
-    if (isJsonObject(delta) && delta['type'] === 'text_delta') this.learn(event, [['delta', 'text']], true)
   }
 }

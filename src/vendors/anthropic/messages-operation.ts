@@ -4,6 +4,7 @@ import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
+import { type EventLines, PassThroughStream } from '../../endpoints/event-reader.ts'
 import { isServerTool, messagesCacheTime } from '../../endpoints/messages/messages-estimate.ts'
 import {
   CARRIED_MARK,
@@ -16,7 +17,6 @@ import {
 } from '../../endpoints/messages/messages-request.ts'
 import { passTokenCount } from '../../endpoints/operation.ts'
 import { asBuffer, joinChunks } from '../../wire/chunks.ts'
-import type { EventLines } from '../../wire/event-splitter.ts'
 import type { KnownEvents } from '../../wire/event-template.ts'
 import type { ByteSpan } from '../../wire/json-cursor.ts'
 import { ByteEdits, findMembers, lastItem, replaceString } from '../../wire/json-edits.ts'
@@ -24,7 +24,6 @@ import { sseEvent } from '../../wire/sse.ts'
 import { modelAbilities, thinksUnseen } from '../shared/messages-abilities.ts'
 import { latestUsage, normalisedUsage, readMessagesUsage, usageFrom } from '../shared/messages-answer.ts'
 import { freshId, type UsedIds } from '../shared/messages-conversation.ts'
-import { PassThroughStream } from '../shared/stream-parts.ts'
 import type {
   AnswerBody,
   AnswerIds,

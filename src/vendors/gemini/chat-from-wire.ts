@@ -5,10 +5,8 @@ import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
-import type { EventLines } from '../../wire/event-splitter.ts'
+import { EventDecoder, type EventLines } from '../../endpoints/event-reader.ts'
 import { CompletionCollector } from '../shared/completion-collector.ts'
-import { invalidResponse } from '../shared/invalid-response.ts'
-import { EventDecoder } from '../shared/stream-parts.ts'
 import type { BrokenChat, VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
 import { brokenCandidate, responseFailure } from './api-request.ts'
 import { signatureExtra } from './model-abilities.ts'
@@ -380,7 +378,7 @@ class ChatDecoder extends EventDecoder implements ChatStreamDecoder {
   #read(data: string): void {
     const response = parseAnswerJson(data, 'args')
     if (response === undefined) {
-      this.fail(invalidResponse('the vendor sent an event that is not JSON'))
+      this.failInvalid('the vendor sent an event that is not JSON')
       return
     }
     this.#answer.read(response)

@@ -72,8 +72,8 @@ export class AnswerReader {
     return normalisedUsage(this.#counts)
   }
 
-  /** Reads one event. Unknown ones, and `ping`, are skipped, as the vendor requires. */
-  read(event: MessagesEvent): void {
+  /** Reads one event. Unknown ones, and `ping`, are skipped, as the vendor requires. Returns whether it was a delta of text. */
+  read(event: MessagesEvent): boolean {
     switch (event['type']) {
       case 'message_start':
         this.#startMessage(objectOf(event['message']))
@@ -82,8 +82,7 @@ export class AnswerReader {
         this.#startBlock(event['index'], objectOf(event['content_block']))
         break
       case 'content_block_delta':
-        this.#readDelta(this.#blocks.get(event['index']), objectOf(event['delta']))
-        break
+        return this.#readDelta(this.#blocks.get(event['index']), objectOf(event['delta']))
       case 'content_block_stop':
         this.#closeBlock(event['index'])
         break
@@ -93,6 +92,7 @@ export class AnswerReader {
       case 'message_stop':
         this.#finish()
     }
+    return false
   }
 
   /** Reads a delta of text. */
@@ -140,11 +140,11 @@ export class AnswerReader {
     return { kind: 'tool', toolIndex, startInput: input, hasJson: false }
   }
 
-  #readDelta(block: OpenBlock | undefined, delta: MessagesEvent): void {
+  #readDelta(block: OpenBlock | undefined, delta: MessagesEvent): boolean {
     const { type } = delta
     if (type === 'text_delta') {
       this.readText(textOf(delta['text']))
-      return
+      return true
     }
     this.#open('')
     if (type === 'input_json_delta') this.#addInputJson(block, textOf(delta['partial_json']))
@@ -154,6 +154,7 @@ export class AnswerReader {
       if (block?.kind === 'thinking') block.thinking += thinking
     }
     if (type === 'signature_delta' && block?.kind === 'thinking') block.signature += textOf(delta['signature'])
+    return false
   }
 
   #addInputJson(block: OpenBlock | undefined, json: string): void {

@@ -6,7 +6,7 @@ import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { chatUsage, type FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import { messageTextBytes } from '../../endpoints/chat/chat-operation.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import type { EventLines } from '../../wire/event-splitter.ts'
+import { type EventLines, PassThroughStream } from '../../endpoints/event-reader.ts'
 import type { JsonPath, KnownEvents } from '../../wire/event-template.ts'
 import type { ByteSpan } from '../../wire/json-cursor.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
@@ -27,7 +27,6 @@ import {
   type OpenAIChatDialect,
 } from './openai-chat-dialect.ts'
 import { usageAtTier, usedTier } from './purchase-price.ts'
-import { PassThroughStream } from './stream-parts.ts'
 import { answerMark, type LocatedPiece, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 const DONE = Buffer.from(SSE_DONE)

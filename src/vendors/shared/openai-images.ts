@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../../catalog/model.ts'
 import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage, UsageField } from '../../core/usage.ts'
+import { type EventLines, PassThroughStream } from '../../endpoints/event-reader.ts'
 import { IMAGE_NAME, type ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
 import {
   AUTO_SIZE,
@@ -13,7 +14,6 @@ import {
   vendorQuality,
 } from '../../endpoints/images/openai/openai-image-request.ts'
 import { asBuffer } from '../../wire/chunks.ts'
-import type { EventLines } from '../../wire/event-splitter.ts'
 import { bytesBetween, textBetween } from '../../wire/json-cursor.ts'
 import { editMembers, type JsonMember, type MemberChanges, outlineMembers } from '../../wire/json-edits.ts'
 import { sseData, sseEvent } from '../../wire/sse.ts'
@@ -22,7 +22,6 @@ import type { AnswerBody, ImageOperation, VendorCall, VendorFailure, WireRequest
 import type { MutableUsage } from './openai-chat-answer.ts'
 import { type OperationPath, pathFor } from './openai-chat-dialect.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
-import { PassThroughStream } from './stream-parts.ts'
 import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's image dialect. */

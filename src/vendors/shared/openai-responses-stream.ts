@@ -3,10 +3,10 @@ import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, objectOf } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
+import { type EventLines, PassThroughStream } from '../../endpoints/event-reader.ts'
 import { ownMembersOf, type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import { brokenStreamEnd, keepAliveEvent } from '../../endpoints/responses/responses-stream-writer.ts'
-import type { EventLines } from '../../wire/event-splitter.ts'
 import type { KnownEvents } from '../../wire/event-template.ts'
 import { findKnownString } from '../../wire/json-edits.ts'
 import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
@@ -21,7 +21,6 @@ import {
   outputTextBytes,
   responsesUsage,
 } from './openai-responses-usage.ts'
-import { PassThroughStream } from './stream-parts.ts'
 
 /** Parts of the dialect for a stream. */
 interface StreamDialect {

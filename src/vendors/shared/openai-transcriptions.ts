@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { TranscriptionAbilities } from '../../catalog/model-facts.ts'
 import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { type EventLines, PassThroughStream } from '../../endpoints/event-reader.ts'
 import {
   type Transcript,
   type TranscriptSegment,
@@ -16,13 +17,11 @@ import {
 } from '../../endpoints/transcriptions/transcription-request.ts'
 import type { AudioFormat } from '../../wire/audio/audio-header.ts'
 import { joinChunks } from '../../wire/chunks.ts'
-import type { EventLines } from '../../wire/event-splitter.ts'
 import { sseData } from '../../wire/sse.ts'
 import { encodeForm, type FormFile, type FormPart } from '../../wire/write-form.ts'
 import type { VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
 import { isErrorEnvelope, type OperationPath, pathFor } from './openai-chat-dialect.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
-import { PassThroughStream } from './stream-parts.ts'
 import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's transcription dialect. */

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, nonEmptyText, parseVendorJson } from '../../../core/json.ts'
 import { type Usage, usedOf } from '../../../core/usage.ts'
+import { EventDecoder, type EventLines } from '../../../endpoints/event-reader.ts'
 import {
   type InteractionBlock,
   type InteractionRequest,
@@ -8,11 +9,9 @@ import {
   pictureTokens,
 } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { joinChunks } from '../../../wire/chunks.ts'
-import type { EventLines } from '../../../wire/event-splitter.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
 import { redactGoogleKeys } from '../../shared/google.ts'
-import { invalidResponse, unsupportedParameter } from '../../shared/invalid-response.ts'
-import { EventDecoder } from '../../shared/stream-parts.ts'
+import { unsupportedParameter } from '../../shared/invalid-response.ts'
 import type { AnswerBody, StreamTransform, VendorCall, VendorFailure, WireRequest } from '../../vendor.ts'
 import {
   apiRequestHead,
@@ -227,7 +226,7 @@ export class GeneratedImageStream extends EventDecoder implements StreamTransfor
   #readJson(json: string): void {
     const response = parseVendorJson(json)
     if (response === undefined) {
-      this.fail(invalidResponse('The vendor sent an event that is not JSON.'))
+      this.failInvalid('The vendor sent an event that is not JSON.')
       return
     }
     const blocks = this.#reader.read(response)

@@ -1,19 +1,18 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, objectOf, parseVendorJson } from '../../../core/json.ts'
 import type { Usage } from '../../../core/usage.ts'
+import { type EventLines, PassThroughStream } from '../../../endpoints/event-reader.ts'
 import {
   type InteractionRequest,
   imageSize,
   pictureTokens,
 } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { joinChunks } from '../../../wire/chunks.ts'
-import type { EventLines } from '../../../wire/event-splitter.ts'
 import { closingQuote, QUOTE } from '../../../wire/json-cursor.ts'
 import { editMembers, type MemberChanges } from '../../../wire/json-edits.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../../shared/google.ts'
 import { invalidResponse } from '../../shared/invalid-response.ts'
-import { PassThroughStream } from '../../shared/stream-parts.ts'
 import type { AnswerBody, AnswerIds, VendorCall } from '../../vendor.ts'
 import { failureOf } from '../api-request.ts'
 import { BareJsonTail } from '../chat-from-wire.ts'

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
-import { EventLines, EventSplitter, eventPieces } from '../../src/wire/event-splitter.ts'
+import { EventLines, EventSplitter, eventPieces } from '../../src/endpoints/event-reader.ts'
 
 describe('EventSplitter', () => {
   for (const lineEnd of ['\n', '\r\n']) {
