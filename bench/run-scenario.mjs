@@ -119,9 +119,9 @@ function compare(comparison, own, other) {
   return comparison === 'ratio' ? own / other : own - other
 }
 
-const LONGEST_REASON = 240
+const MAX_REASON = 240
 
 function oneLine(message) {
   const text = message.replaceAll(/\s+/g, ' ').replaceAll('|', '/').trim()
-  return text.length > LONGEST_REASON ? `${text.slice(0, LONGEST_REASON)}…` : text
+  return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text
 }

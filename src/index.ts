@@ -189,9 +189,9 @@ export type { GivenHook } from './gateway/hook-host.ts'
 export { firstOf, gatewayKeys, type Keys, type KeysPage, type KeysPageOptions, type NewKey } from './gateway/keys.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type {
+  AppliedChange,
   EjectOptions,
   KeyReport,
-  MadeChange,
   OperatorActions,
   RepeatableChange,
   RouteReport,
@@ -315,7 +315,7 @@ export type { ListPlace, NewestFirstQuery, Resolution } from './stores/resolutio
 export {
   type InteractionRecord,
   type InteractionStore,
-  LONGEST_CACHE_KEEP_MS,
+  MAX_CACHE_KEEP_MS,
   type ResponseCache,
 } from './stores/response-cache.ts'
 export type {

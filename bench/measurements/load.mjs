@@ -6,9 +6,9 @@ import { within } from '../within.mjs'
  * Warm-up, in which Node compiles hot code. How many answers that takes depends on the program, and how many
  * seconds on the machine, so turns are added until an answer becomes no cheaper.
  */
-const LEAST_WARM_UP_SECONDS = 3
+const MIN_WARM_UP_SECONDS = 3
 const FURTHER_TURN_SECONDS = 2
-const MOST_FURTHER_TURNS = 6
+const MAX_ADDITIONAL_TURNS = 6
 const STEADY_SHARE = 0.95
 /** Warm-up before each measured turn, in seconds. */
 const LEAD_IN_SECONDS = 0.5
@@ -59,7 +59,7 @@ async function warmUp({ lab, proxy, scenario, options, running }) {
   for (const step of steps) {
     prepared = { running, expectedBytes: await checkAnswer({ driver: lab.driver, proxy, running, scenario: step }) }
     const turn = (seconds) => oneRun({ lab, proxy, scenario: step, prepared, options: { seconds } })
-    const first = await turn(Math.max(options.seconds, LEAST_WARM_UP_SECONDS))
+    const first = await turn(Math.max(options.seconds, MIN_WARM_UP_SECONDS))
     if (step === steps[0])
       await repeatUntilSteady(cpuPerAnswer(first), async () => cpuPerAnswer(await turn(FURTHER_TURN_SECONDS)))
   }
@@ -72,7 +72,7 @@ async function warmUp({ lab, proxy, scenario, options, running }) {
  */
 export async function repeatUntilSteady(cpuOfFirst, turn) {
   let least = cpuOfFirst
-  for (let count = 0; count < MOST_FURTHER_TURNS; count++) {
+  for (let count = 0; count < MAX_ADDITIONAL_TURNS; count++) {
     const cpu = await turn()
     if (cpu >= least * STEADY_SHARE) return
     least = cpu

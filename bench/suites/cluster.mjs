@@ -20,9 +20,9 @@ const DURABLE = [ONE_WORKER_SQLITE, TWO_WORKERS_SQLITE, TWO_WORKERS_TWO_CORES_SQ
 const proxiesOf = (scenario) => (scenario === chatDurable ? DURABLE : IN_MEMORY)
 
 /** Two workers may take 15 % more CPU for a request than one. */
-const MOST_CPU = 1.15
+const MAX_CPU = 1.15
 /** Least part of the answers that each of two workers gives, on one core. */
-const LEAST_SHARE = 0.45
+const MIN_SHARE = 0.45
 
 const ABOUT_CORES =
   SECOND_PROXY_CORE === LOAD_CORE
@@ -44,7 +44,7 @@ In memory each worker has money of its own; with SQLite both write one file, one
   verdictOf: (scenario, { proxy, medians, comparisons }) => {
     const [alone, together] = proxiesOf(scenario)
     if (proxy === alone.name) return ''
-    const cpu = verdict(comparisons[alone.name].median, { target: MOST_CPU, sign: '×' })
+    const cpu = verdict(comparisons[alone.name].median, { target: MAX_CPU, sign: '×' })
     return proxy === together.name ? `${cpu}; ${shareVerdict(medians.leastShare)}` : cpu
   },
   prepare: () => {
@@ -52,4 +52,4 @@ In memory each worker has money of its own; with SQLite both write one file, one
   },
 }
 
-const shareVerdict = (share) => `each ≥ ${LEAST_SHARE * 100} % of answers: ${share >= LEAST_SHARE ? 'pass' : 'FAIL'}`
+const shareVerdict = (share) => `each ≥ ${MIN_SHARE * 100} % of answers: ${share >= MIN_SHARE ? 'pass' : 'FAIL'}`

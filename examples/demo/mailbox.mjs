@@ -1,6 +1,6 @@
 // @ts-check
 
-const LONGEST_WAIT_MS = 5_000
+const MAX_WAIT_MS = 5_000
 
 /**
  * Stores items by id until `take` returns them. `take` waits for an item and throws after five seconds.
@@ -24,10 +24,10 @@ export function createMailbox(contents) {
       arrivals.dispatchEvent(new Event(id))
     },
     async take(id) {
-      const signal = AbortSignal.timeout(LONGEST_WAIT_MS)
+      const signal = AbortSignal.timeout(MAX_WAIT_MS)
       while (!items.has(id) && !signal.aborted) await nextOf(arrivals, id, signal)
       const item = items.get(id)
-      if (item === undefined) throw new Error(`no ${contents} within ${LONGEST_WAIT_MS} ms`)
+      if (item === undefined) throw new Error(`no ${contents} within ${MAX_WAIT_MS} ms`)
       return item
     },
   }

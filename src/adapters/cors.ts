@@ -18,7 +18,7 @@ export interface CorsOptions {
 const CORS_OPTIONS = memberNames<CorsOptions>()('origins headers maxAgeSeconds credentials')
 
 const DEFAULT_MAX_AGE_SECONDS = 7_200
-const MOST_MAX_AGE_SECONDS = 86_400
+const MAX_AGE_LIMIT_SECONDS = 86_400
 
 /** Methods of all routes of the gateway and its MCP server. */
 const METHODS = 'GET, HEAD, POST, DELETE'
@@ -87,8 +87,8 @@ class CorsRules {
     for (const name of headers ?? [])
       if (typeof name !== 'string' || !TOKEN.test(name))
         throw new TypeError(`cors: headers: ${JSON.stringify(name)} is not the name of a header`)
-    if (!Number.isInteger(maxAgeSeconds) || maxAgeSeconds < 0 || maxAgeSeconds > MOST_MAX_AGE_SECONDS)
-      throw new TypeError(`cors: maxAgeSeconds: must be a whole number from 0 to ${MOST_MAX_AGE_SECONDS}`)
+    if (!Number.isInteger(maxAgeSeconds) || maxAgeSeconds < 0 || maxAgeSeconds > MAX_AGE_LIMIT_SECONDS)
+      throw new TypeError(`cors: maxAgeSeconds: must be a whole number from 0 to ${MAX_AGE_LIMIT_SECONDS}`)
     this.#allowedHeaders = headers?.join(', ')
     this.#maxAge = String(maxAgeSeconds)
     this.#credentials = credentials === true

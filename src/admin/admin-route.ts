@@ -9,7 +9,7 @@ import { checkMembers, hintAt, memberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { checkRequest } from '../endpoints/schema.ts'
-import { operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
+import { MIN_OPERATOR_KEY, operatorRefusal } from '../gateway/authenticate.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { bearerToken } from '../pipeline/authenticate.ts'
 
@@ -282,7 +282,7 @@ export interface IdentifiedOperator extends Operator {
   readonly hasKey: boolean
 }
 
-const LONGEST_CHECK_MS = 10_000
+const MAX_CHECK_MS = 10_000
 
 /** Identifies operators. Without any configuration, nobody has access. */
 export class Operators {
@@ -299,8 +299,8 @@ export class Operators {
     for (const [index, key] of operatorKeys.entries())
       checkMembers(key, OPERATOR_KEY_MEMBERS, '', `operatorKeys[${index}]`)
     this.#keys = operatorKeys.map(({ key, name, can = OPERATOR_SCOPES }) => {
-      if (typeof key !== 'string' || key.length < SHORTEST_OPERATOR_KEY || /\s/.test(key))
-        throw new TypeError(`operatorKeys: a key must have at least ${SHORTEST_OPERATOR_KEY} characters and no spaces`)
+      if (typeof key !== 'string' || key.length < MIN_OPERATOR_KEY || /\s/.test(key))
+        throw new TypeError(`operatorKeys: a key must have at least ${MIN_OPERATOR_KEY} characters and no spaces`)
       return { digest: digestOf(key), operator: checkedOperator({ name, can }, 'operatorKeys') }
     })
     this.#rules = rules
@@ -340,7 +340,7 @@ export class Operators {
     if (authorize === undefined) return undefined
     let timer: Timer | undefined
     const late = new Promise<never>((_resolve, reject) => {
-      timer = this.#clock.schedule(LONGEST_CHECK_MS, () => reject(new Error('authorize took too long')))
+      timer = this.#clock.schedule(MAX_CHECK_MS, () => reject(new Error('authorize took too long')))
     })
     try {
       const found = await Promise.race([authorize(request), late])

@@ -97,7 +97,7 @@ export function createCatalog(
   const datedForm = (name: string): CatalogModel | undefined => {
     const bare = withoutDate(name)
     const known = matches.get(name)
-    if (known !== undefined || bare === name || name.length > LONGEST_MATCH) return known
+    if (known !== undefined || bare === name || name.length > MAX_MATCHED_LENGTH) return known
     const model = find(bare)
     if (model === undefined) return undefined
     const { vendor, upstream, isOpen, routes } = model
@@ -152,10 +152,10 @@ function checkPattern(id: string): void {
     throw new TypeError(`model ${JSON.stringify(id)}: a pattern may have one star only`)
 }
 
-const LONGEST_MATCH = 200
+const MAX_MATCHED_LENGTH = 200
 
 function matched(pattern: CatalogModel, name: string): CatalogModel | undefined {
-  const star = name.length <= LONGEST_MATCH ? starOf(pattern.id, name) : undefined
+  const star = name.length <= MAX_MATCHED_LENGTH ? starOf(pattern.id, name) : undefined
   if (star === undefined || star === '' || hasDotSegment(star)) return undefined
   const { routes } = pattern
   const filled = (upstream: string): string => upstream.replace('*', () => star)

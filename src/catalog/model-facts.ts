@@ -135,7 +135,7 @@ export interface ModelFacts {
    * Whether the model's reasoning is hidden, so that only the usage report contains its tokens. By default, the vendor's rule for
    * the model and the request decides.
    */
-  readonly reasonsUnseen?: boolean
+  readonly hasHiddenReasoning?: boolean
   /** Abilities for images. */
   readonly image?: ImageAbilities
   /** Abilities for video. */

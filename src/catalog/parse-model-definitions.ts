@@ -136,7 +136,7 @@ export const modelDefinition = onDemand(() =>
       routes: z.array(route()).nonempty().exactOptional(),
       protocol: name().exactOptional(),
       limits: limits().exactOptional(),
-      reasonsUnseen: z.boolean().exactOptional(),
+      hasHiddenReasoning: z.boolean().exactOptional(),
       image: image().exactOptional(),
       video: video().exactOptional(),
       speech: speech().exactOptional(),

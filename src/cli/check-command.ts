@@ -108,7 +108,7 @@ async function allChecks(given: CommandArguments, terminal: Terminal, checks: Ch
   checks.push(fallback === undefined ? await checkStore(store ?? DEFAULT_STORE) : withoutEngine(fallback.reason))
   if (settings.redisUrl !== undefined) checks.push(await checkRedis(settings.redisUrl))
   if (vendors === undefined) return
-  checks.push(...(useStandIns ? vendors.flatMap(notAsked) : await checkVendors(vendors, namedVendors(settings))))
+  checks.push(...(useStandIns ? vendors.flatMap(offlineCheck) : await checkVendors(vendors, namedVendors(settings))))
   const prices = gateway === undefined ? undefined : checkPrices(settings, vendors, gateway)
   if (prices !== undefined) checks.push(prices)
   checks.push(await checkMcp())
@@ -160,7 +160,7 @@ function checkCatalog({ date, ageDays, isOld, error }: CatalogState): Check {
 }
 
 /** Checks of a vendor with --sandbox, which makes no call. */
-function notAsked({ vendor, state }: ConfiguredVendor): readonly Check[] {
+function offlineCheck({ vendor, state }: ConfiguredVendor): readonly Check[] {
   const name = `vendor ${vendor.id}`
   if (state === 'stand-in') return [{ name, status: 'ok', message: 'a stand-in answers for it' }]
   if (state === 'not configured') return []

@@ -150,7 +150,7 @@ function addAction(parent: Command, name: string, definition: ActionDefinition, 
     .usage([...positionals.map((one) => one.name), '[options]'].join(' '))
     .allowExcessArguments(false)
     .exitOverride((error) => {
-      throw isHelp(error) ? error : inOurWords(error, command, definition, place)
+      throw isHelp(error) ? error : toSettingError(error, command, definition, place)
     })
   if (after !== undefined) command.addHelpText('after', `\n${after}`)
   for (const { name: word, text } of positionals) command.argument(`<${word}>`, text)
@@ -192,7 +192,12 @@ function withHyphen(word: string): string {
 }
 
 /** Replaces errors of the parser, which refer to its own interface. */
-function inOurWords(error: CommanderError, command: Command, definition: ActionDefinition, place: Place): SettingError {
+function toSettingError(
+  error: CommanderError,
+  command: Command,
+  definition: ActionDefinition,
+  place: Place,
+): SettingError {
   const { positionals = [], options } = definition
   const help = `see signalbox ${place.path} --help`
   const quoted = quotedIn(error)

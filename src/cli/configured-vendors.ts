@@ -16,7 +16,7 @@ import { voyage } from '../vendors/voyage/voyage.ts'
 import { environmentProxy } from './environment-proxy.ts'
 import { namingSetting, SettingError } from './setting-values.ts'
 import type { Documents, Environment } from './terminal.ts'
-import { type FurtherVendor, type VendorSettings, vendorSettings } from './vendor-settings.ts'
+import { type AdditionalVendor, type VendorSettings, vendorSettings } from './vendor-settings.ts'
 
 interface VendorOptions {
   readonly apiKey?: readonly string[] | string
@@ -275,7 +275,7 @@ function configuredVertex({ environment, read, standInOrigin, named }: CloudSour
 
 /** Builds a vendor that only the file has. If a required key is missing, the vendor counts as not configured. */
 function furtherVendor(
-  settings: FurtherVendor,
+  settings: AdditionalVendor,
   environment: Environment,
   standInOrigin: string | undefined,
 ): ConfiguredVendor {

@@ -129,7 +129,7 @@ export async function loadOptionalPackage(name: string, setting: string): Promis
 const START_WAIT_MS = 2_000
 
 /** Maximum delay between attempts to reconnect, in milliseconds. */
-const LONGEST_RETRY_MS = 1_000
+const MAX_RETRY_MS = 1_000
 
 /** Limits that several gateways share. */
 export interface SharedLimits {
@@ -193,7 +193,7 @@ export async function connectRedis(url: string, onError: (error: Error) => void)
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: START_WAIT_MS,
-    retryStrategy: (attempt: number) => Math.min(attempt * 100, LONGEST_RETRY_MS),
+    retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_MS),
     // A primary that became a replica keeps its connections; a new connection may find the new primary.
     reconnectOnError: ({ message }: Error) => message.includes('READONLY'),
   })

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { GatewayError } from '../core/errors.ts'
 import { parseDollars } from '../core/money.ts'
 import type { BillingMode, SpendingCap, Tier } from '../stores/principal.ts'
-import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
+import { MIN_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { millisecondsOf } from '../usage/usage-query.ts'
 
 /** Thrown for a setting that cannot be used. The message names it and its valid values, and is printed without a stack. */
@@ -44,9 +44,9 @@ export function parseDelay(name: string, text: string): number {
 export function parseRetentionDays(name: string, text: string): number {
   if (text === 'forever') return Number.POSITIVE_INFINITY
   const days = parseDelay(name, text) / MILLISECONDS['d']!
-  if (days < SHORTEST_TASK_RETENTION_DAYS)
+  if (days < MIN_TASK_RETENTION_DAYS)
     throw new SettingError(
-      `${name}: ${JSON.stringify(text)} is less than ${SHORTEST_TASK_RETENTION_DAYS}d, the time for which an Idempotency-Key returns its task`,
+      `${name}: ${JSON.stringify(text)} is less than ${MIN_TASK_RETENTION_DAYS}d, the time for which an Idempotency-Key returns its task`,
     )
   return days
 }

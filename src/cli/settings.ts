@@ -7,7 +7,7 @@ import { checkMarkup } from '../catalog/prices/list-prices.ts'
 import type { PriceFile } from '../catalog/prices/prices.ts'
 import { type ClientAddress, forwardedAddress } from '../core/exchange.ts'
 import { mistakesBetween } from '../core/known-members.ts'
-import { SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
+import { MIN_OPERATOR_KEY } from '../gateway/authenticate.ts'
 import { type CatalogOptions, isAddress } from '../gateway/catalog-options.ts'
 import type { GatewayOptions } from '../gateway/options.ts'
 import type { Timeouts } from '../pipeline/pipeline-context.ts'
@@ -421,7 +421,7 @@ function lines(head: string, rows: readonly { readonly variable: string; readonl
 }
 
 /** Maximum number of wrong letters. Two swapped letters count as one mistake. */
-const MOST_MISTAKES = 1
+const MAX_MISTAKES = 1
 
 /** Variables that Kubernetes sets for a service with the gateway's name. */
 const SERVICE = /_(?:SERVICE_(?:HOST|PORT(?:_.*)?)|PORT(?:_.*)?)$/
@@ -438,7 +438,7 @@ export function misspeltVariables(environment: Environment): string[] {
   return Object.entries(environment).flatMap(([name, value = '']) => {
     const own = name.slice(PREFIX.length)
     if (!name.startsWith(PREFIX) || KNOWN.includes(own) || SERVICE.test(name) || value.trim() === '') return []
-    const meant = KNOWN.find((known) => mistakesBetween(own, known, MOST_MISTAKES) <= MOST_MISTAKES)
+    const meant = KNOWN.find((known) => mistakesBetween(own, known, MAX_MISTAKES) <= MAX_MISTAKES)
     return meant === undefined ? [] : [`${name} is not a setting; did you mean ${PREFIX}${meant}?`]
   })
 }
@@ -494,8 +494,8 @@ function parseTimeouts(setting: string, text: string): Partial<Timeouts> {
 }
 
 function parseOperatorKey(name: string, text: string): string {
-  if (text.length < SHORTEST_OPERATOR_KEY || /\s/.test(text))
-    throw new SettingError(`${name}: must have at least ${SHORTEST_OPERATOR_KEY} characters and hold no spaces`)
+  if (text.length < MIN_OPERATOR_KEY || /\s/.test(text))
+    throw new SettingError(`${name}: must have at least ${MIN_OPERATOR_KEY} characters and hold no spaces`)
   return text
 }
 

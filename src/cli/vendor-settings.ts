@@ -105,14 +105,14 @@ const FURTHER = {
 type Common = z.infer<z.ZodObject<typeof common>>
 
 /** Vendor that only the file has. Its other members are options of its factory. */
-export type FurtherVendor = { readonly id: string } & z.infer<(typeof FURTHER)[keyof typeof FURTHER]>
+export type AdditionalVendor = { readonly id: string } & z.infer<(typeof FURTHER)[keyof typeof FURTHER]>
 
 /** Settings of vendors in a file and from `SIGNALBOX_PASS_UNKNOWN_MODELS`. */
 export interface VendorSettings {
   /** Ids in the file of vendors that the environment may configure. */
   readonly ids: ReadonlySet<string>
   /** Vendors that only the file has. */
-  readonly further: readonly FurtherVendor[]
+  readonly further: readonly AdditionalVendor[]
   /** Returns the options of a vendor's factory, without those that every vendor has. */
   own(id: string): Readonly<Record<string, unknown>>
   /**
@@ -141,7 +141,7 @@ export function vendorSettings(environment: Environment, documents?: Documents):
   const commonOf = (id: string): Common => (checked.get(id) ?? {}) as Common
   return {
     ids: new Set([...checked].filter(([, entry]) => !('type' in entry)).map(([id]) => id)),
-    further: [...checked].flatMap(([id, entry]) => ('type' in entry ? [{ ...entry, id } as FurtherVendor] : [])),
+    further: [...checked].flatMap(([id, entry]) => ('type' in entry ? [{ ...entry, id } as AdditionalVendor] : [])),
     own: (id) =>
       Object.fromEntries(
         Object.entries(checked.get(id) ?? {}).filter(

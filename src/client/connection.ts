@@ -7,10 +7,10 @@ import { setField } from './upload.ts'
 const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_MAX_RETRIES = 2
 const FIRST_DELAY_MS = 500
-const LONGEST_DELAY_MS = 8_000
+const MAX_RETRY_DELAY_MS = 8_000
 
 /** A longer `Retry-After` is not awaited. */
-const LONGEST_RETRY_AFTER_SECONDS = 60
+const MAX_RETRY_AFTER_SECONDS = 60
 
 /** Node's error codes of connections that failed before anything was sent. Browsers have none. */
 const UNSENT_CODES: ReadonlySet<unknown> = new Set([
@@ -210,9 +210,9 @@ export function retryDelayMs(error: GatewayError, attempt: number): number | und
   if (!error.retryable || error.code === 'task_not_finished') return undefined
   const { retryAfterSeconds } = error
   if (retryAfterSeconds !== undefined) {
-    return retryAfterSeconds > LONGEST_RETRY_AFTER_SECONDS ? undefined : retryAfterSeconds * 1000
+    return retryAfterSeconds > MAX_RETRY_AFTER_SECONDS ? undefined : retryAfterSeconds * 1000
   }
-  return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (1 - Math.random() / 4)
+  return Math.min(MAX_RETRY_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (1 - Math.random() / 4)
 }
 
 /** Whether certainly no part of the request was sent. */

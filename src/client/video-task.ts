@@ -3,7 +3,7 @@ import { ClientError } from './client-error.ts'
 import { pause } from './connection.ts'
 
 const FIRST_INTERVAL_MS = 1_000
-const LONGEST_INTERVAL_MS = 10_000
+const MAX_INTERVAL_MS = 10_000
 
 /** State of a video. With `unknown`, the vendor may be working on it, but its answer to the submission was lost. */
 export type VideoStatus = 'queued' | 'in_progress' | 'unknown' | 'completed' | 'failed' | 'cancelled'
@@ -90,7 +90,7 @@ export async function waitForVideo(
       onProgress?.({ task, elapsedMs: clock.now() - startedAtMs })
       if (FINAL.has(task.status)) return task
       await pause(clock, delayMs, ending.signal)
-      if (intervalMs === undefined) delayMs = Math.min(LONGEST_INTERVAL_MS, delayMs * 1.5)
+      if (intervalMs === undefined) delayMs = Math.min(MAX_INTERVAL_MS, delayMs * 1.5)
     }
   } finally {
     timer.cancel()

@@ -11,7 +11,7 @@ export interface AbortableCall {
  * Calls in progress. A cancellation, which arrives separately, finds its call here. An owner that closes can wait for the calls
  * and abort the rest.
  */
-export class CallsUnderWay {
+export class InFlightCalls {
   /** Calls, each with the name that cancels it. */
   readonly #calls = new Map<AbortableCall, string | undefined>()
   #onEmpty: (() => void)[] = []

@@ -25,13 +25,13 @@ const CONSUMED =
   'The request body was read before the gateway saw it, and its content is lost. Mount the gateway before body parsers, ' +
   'or use one that leaves the parsed body on the request.'
 
-const LONGEST_ENCODING_SHOWN = 40
+const MAX_ENCODING_SHOWN = 40
 
 /** Returns the error of an unparseable body. If the caller has compressed it, the error names the compression. */
 export function unreadableBody(request: GatewayRequest, fault: unknown): unknown {
   const encoding = request.header('content-encoding')?.trim() ?? ''
   if (encoding === '' || encoding.toLowerCase() === 'identity') return fault
-  const shown = JSON.stringify(encoding.slice(0, LONGEST_ENCODING_SHOWN))
+  const shown = JSON.stringify(encoding.slice(0, MAX_ENCODING_SHOWN))
   const message = `The request body has the Content-Encoding ${shown}, which is not supported. Send it without one.`
   return new GatewayError('unsupported_media_type', { message, cause: fault })
 }

@@ -81,7 +81,7 @@ function prefixOf(owner: string): string {
 }
 
 /** Minimum length of a text that counts as part of a name, so that `id` does not match `width`. */
-const SHORTEST_PART = 3
+const MIN_PART = 3
 /** Share of a name's letters that may be wrong. */
 const WRONG_SHARE = 0.4
 
@@ -105,7 +105,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
   const [first] = ranked
   if (first !== undefined && first.mistakes <= most) {
     const begun =
-      first.mistakes > 1 && letters.length >= SHORTEST_PART
+      first.mistakes > 1 && letters.length >= MIN_PART
         ? known.find((candidate) => lettersOf(candidate).startsWith(letters))
         : undefined
     return begun ?? first.candidate
@@ -130,7 +130,7 @@ function initialsOf(name: string): string {
 function isPart(one: string, other: string): boolean {
   const [short, long] = lettersOf(one).length < lettersOf(other).length ? [one, other] : [other, one]
   const letters = lettersOf(short)
-  if (letters.length < SHORTEST_PART) return false
+  if (letters.length < MIN_PART) return false
   if (isMostOf(letters, lettersOf(long))) return lettersOf(long).includes(letters)
   const words = wordsOf(long)
   return words.some((_word, index) => words.slice(index).join('').startsWith(letters))
@@ -149,7 +149,7 @@ function isMostOf(letters: string, text: string): boolean {
 
 /** Whether a text contains the letters in their order and few others. `perEndUser` contains those of `perUser`. */
 function hasLetters(text: string, letters: string): boolean {
-  if (letters.length <= SHORTEST_PART || !isMostOf(letters, text)) return false
+  if (letters.length <= MIN_PART || !isMostOf(letters, text)) return false
   let place = -1
   return [...letters].every((letter) => {
     place = text.indexOf(letter, place + 1)

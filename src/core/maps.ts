@@ -3,7 +3,7 @@
 import { isYoungerThan } from './clock.ts'
 
 /** Minimum number of added entries before the entries are moved. */
-const LEAST_ADDED = 128
+const MIN_ADDED = 128
 
 /**
  * Map for short-lived entries, such as those of requests in progress, in insertion order.
@@ -15,7 +15,7 @@ const LEAST_ADDED = 128
  */
 export class TransientMap<Key, Value> implements Iterable<[Key, Value]> {
   #entries = new Map<Key, Value>()
-  #addedLeft = LEAST_ADDED
+  #addedLeft = MIN_ADDED
 
   get size(): number {
     return this.#entries.size
@@ -34,7 +34,7 @@ export class TransientMap<Key, Value> implements Iterable<[Key, Value]> {
     this.#addedLeft -= 1
     if (this.#addedLeft < 0) {
       this.#entries = new Map(this.#entries)
-      this.#addedLeft = Math.max(LEAST_ADDED, this.#entries.size)
+      this.#addedLeft = Math.max(MIN_ADDED, this.#entries.size)
     }
     this.#entries.set(key, value)
   }
@@ -45,7 +45,7 @@ export class TransientMap<Key, Value> implements Iterable<[Key, Value]> {
 
   clear(): void {
     this.#entries = new Map()
-    this.#addedLeft = LEAST_ADDED
+    this.#addedLeft = MIN_ADDED
   }
 
   keys(): IterableIterator<Key> {

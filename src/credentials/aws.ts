@@ -19,7 +19,7 @@ import {
 const HOST = 'bedrock.amazonaws.com'
 const PREFIX = 'bedrock-api-key-'
 /** Maximum lifetime that the service accepts. */
-const LONGEST_SECONDS = 43_200
+const MAX_SECONDS = 43_200
 /** Keys without an expiry time are requested again after this time. */
 const UNKNOWN_SECONDS = 3_600
 const INSTANCE_ORIGIN = 'http://169.254.169.254'
@@ -65,7 +65,7 @@ export function awsBedrock(options: AwsBedrockOptions = {}): CredentialProvider 
   const provider: CredentialProvider = async ({ signal, nowMs }) => {
     const identity = await identityOf(signal)
     const leftSeconds = secondsLeft(identity, nowMs) ?? UNKNOWN_SECONDS
-    const expiresSeconds = Math.min(leftSeconds, LONGEST_SECONDS)
+    const expiresSeconds = Math.min(leftSeconds, MAX_SECONDS)
     const query = { Action: 'CallWithBearerToken' }
     const signed = presign(
       {

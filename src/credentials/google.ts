@@ -21,7 +21,7 @@ const TOKEN_URL = 'https://oauth2.googleapis.com/token'
 const METADATA_ORIGIN = 'http://metadata.google.internal'
 /** The claim is backdated by this time, because the server rejects a claim from its future. */
 const DATED_BACK_SECONDS = 30
-const LONGEST_CLAIM_SECONDS = 3_600
+const MAX_CLAIM_SECONDS = 3_600
 /** The metadata server returns the same token until about this long before its expiry. */
 const METADATA_AHEAD_MS = 240_000
 
@@ -90,7 +90,7 @@ export function googleDefaultCredentials(options: GoogleDefaultOptions = {}): Cr
   })
   const provider: CredentialProvider = async (request) => {
     const file = credentialFile(environment)
-    if (file === undefined) return orNothingFound(metadata(request))
+    if (file === undefined) return withNotFoundHint(metadata(request))
     const setting = 'GOOGLE_APPLICATION_CREDENTIALS'
     const content = keyFileOf(await textOfFile(file, setting), setting)
     return tokenOf({ ask, askLocally, scope, setting }, content, request)
@@ -165,7 +165,7 @@ export function googleMetadata(options: GoogleMetadataOptions = {}): CredentialP
 }
 
 /** Without a metadata server there is no credential, and the error lists the possible sources. */
-async function orNothingFound(asked: MaybePromise<Credential>): Promise<Credential> {
+async function withNotFoundHint(asked: MaybePromise<Credential>): Promise<Credential> {
   try {
     return await asked
   } catch (cause) {
@@ -205,7 +205,7 @@ async function signedToken(
   const { email, keyId, privateKey, tokenUrl } = account
   const issuedAt = Math.floor(nowMs / 1000) - DATED_BACK_SECONDS
   const head = { alg: 'RS256', typ: 'JWT', ...(keyId === undefined ? {} : { kid: keyId }) }
-  const claims = { iss: email, scope, aud: tokenUrl, iat: issuedAt, exp: issuedAt + LONGEST_CLAIM_SECONDS }
+  const claims = { iss: email, scope, aud: tokenUrl, iat: issuedAt, exp: issuedAt + MAX_CLAIM_SECONDS }
   const unsigned = [head, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
   const signature = createSign('RSA-SHA256').update(unsigned).sign(privateKey, 'base64url')
   const form = { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion: `${unsigned}.${signature}` }
@@ -269,7 +269,7 @@ function privateKeyIn(text: string, setting: string): KeyObject {
 }
 
 const IMPERSONATION_SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
-const LONGEST_SECONDS = 3_600
+const MAX_SECONDS = 3_600
 
 /** Settings of a request for a federated token. */
 interface FederationContext {
@@ -332,8 +332,8 @@ async function impersonated(
   const url = textOf(content, 'service_account_impersonation_url', setting)
   const wished = isJsonObject(content['service_account_impersonation'])
     ? Number(content['service_account_impersonation']['token_lifetime_seconds'])
-    : LONGEST_SECONDS
-  const lifetimeSeconds = Number.isSafeInteger(wished) && wished > 0 ? wished : LONGEST_SECONDS
+    : MAX_SECONDS
+  const lifetimeSeconds = Number.isSafeInteger(wished) && wished > 0 ? wished : MAX_SECONDS
   // The accounts between the identity and this one. Each may create tokens of the next.
   const { delegates } = content
   const answer = await ask({

@@ -52,12 +52,12 @@ export interface MediaRules {
 
 const DATA_URL = /^data:([^;,]*)[^,]*,/i
 /** Longest prefix of a `data:` URL before its data. */
-const LONGEST_PREFIX = 256
+const MAX_PREFIX = 256
 
 /** Reads the headers of an input, up to a bounded number of bytes. */
 export function mediaFacts({ data, ...input }: MediaInput): MediaFacts {
   if (data === undefined) return input
-  const prefix = DATA_URL.exec(data.slice(0, LONGEST_PREFIX))
+  const prefix = DATA_URL.exec(data.slice(0, MAX_PREFIX))
   const bytes = new Base64Bytes(prefix === null ? data : data.slice(prefix[0].length))
   const mediaType = input.mediaType ?? (prefix?.[1]?.trim().toLowerCase() || undefined)
   const kind = kindOfType(mediaType) ?? input.kind
@@ -93,18 +93,18 @@ function imageSize(bytes: Base64Bytes): { width: number; height: number } | unde
 /** Raw samples in OpenAI's format: 24,000 per second of two bytes each. */
 const PCM_BYTES_PER_SECOND = 48_000
 /** For formats that are not parsed: speech at 16 kbit/s, below the usual rate of their encoders. */
-const FEWEST_BYTES_PER_SECOND = 2_000
+const MIN_BYTES_PER_SECOND = 2_000
 
 function secondsOf(bytes: Base64Bytes, mediaType: string | undefined): number {
   if (/\/(?:pcm|l16)/.test(mediaType ?? '')) return bytes.byteLength / PCM_BYTES_PER_SECOND
-  return audioHeader(bytes)?.seconds ?? bytes.byteLength / FEWEST_BYTES_PER_SECOND
+  return audioHeader(bytes)?.seconds ?? bytes.byteLength / MIN_BYTES_PER_SECOND
 }
 
 /** For files with a compressed page tree: less than a page of text and its share of the fonts. */
-const FEWEST_BYTES_PER_PAGE = 4_000
+const MIN_BYTES_PER_PAGE = 4_000
 
 function pagesOf(bytes: Base64Bytes): number {
-  return pdfPages(bytes) ?? Math.ceil(bytes.byteLength / FEWEST_BYTES_PER_PAGE)
+  return pdfPages(bytes) ?? Math.ceil(bytes.byteLength / MIN_BYTES_PER_PAGE)
 }
 
 function isPdf(mediaType: string | undefined, bytes: Base64Bytes): boolean {

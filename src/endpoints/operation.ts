@@ -149,7 +149,7 @@ export interface Operation {
    * Whether the model reasons without showing it, so that only the vendor's report contains its usage. By default, the model shows
    * everything that it generates.
    */
-  readonly reasonsUnseen?: boolean
+  readonly hasHiddenReasoning?: boolean
   /**
    * Returns the usage of the answered `requests` when another one failed, or `undefined` if unknown. Absent if the work is never
    * split.
@@ -166,7 +166,7 @@ export interface PassThroughReader<Request> {
   /** Reads a streamed 2xx answer. Absent if answers are never streamed. */
   stream?(call: VendorCall<Request>): StreamTransform
   /** Whether the model reasons in this call without showing it. Default false. */
-  reasonsUnseen?(call: VendorCall<Request>): boolean
+  hasHiddenReasoning?(call: VendorCall<Request>): boolean
 }
 
 /** Reads calls of a translating operation that need no translation. */
@@ -216,13 +216,13 @@ export function passThroughIfOffered<Request>(
 /** A class to save memory, because it lives as long as the vendor takes to answer; see `CallRecord` in the pipeline. */
 class PassedThrough<Request> implements Operation {
   readonly requests: readonly WireRequest[]
-  readonly reasonsUnseen: boolean
+  readonly hasHiddenReasoning: boolean
   readonly #reader: PassThroughReader<Request>
   readonly #call: VendorCall<Request>
 
   constructor(requests: readonly WireRequest[], reader: PassThroughReader<Request>, call: VendorCall<Request>) {
     this.requests = requests
-    this.reasonsUnseen = call.model.reasonsUnseen ?? reader.reasonsUnseen?.(call) ?? false
+    this.hasHiddenReasoning = call.model.hasHiddenReasoning ?? reader.hasHiddenReasoning?.(call) ?? false
     this.#reader = reader
     this.#call = call
   }

@@ -253,7 +253,7 @@ function mostSpecificIssue(issues: readonly Issue[]): Fault {
     if (branch.length === 0) continue
     const fault = mostSpecificIssue(branch)
     const candidate = { ...fault, path: [...first.path, ...fault.path] }
-    if (cameFurther(candidate, furthest)) furthest = candidate
+    if (matchesDeeper(candidate, furthest)) furthest = candidate
   }
   return furthest
 }
@@ -263,7 +263,7 @@ function isOfAnotherKind({ code, path }: Issue): boolean {
   return code === 'invalid_value' && path.length === 1 && path[0] === 'type'
 }
 
-function cameFurther(one: Fault, other: Fault): boolean {
+function matchesDeeper(one: Fault, other: Fault): boolean {
   if (one.path.length !== other.path.length) return one.path.length > other.path.length
   if (one.isBound !== other.isBound) return one.isBound
   return Number(one.path.at(-1)) > Number(other.path.at(-1))

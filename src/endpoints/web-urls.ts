@@ -9,11 +9,11 @@ const WEB_URL = /^(?:https?|file|s?ftps?|wss?|gopher|dict|ldaps?|smb):/i
 /** Characters that URL parsers skip: leading blanks and control characters, tabs and line ends anywhere (WHATWG, URL parsing). */
 const SKIPPED = /^[\0-\x20]+|[\t\n\r]/g
 /** Characters searched for the scheme. A text with more characters before it is not an address by accident. */
-const LONGEST_BEGINNING = 256
+const MAX_BEGINNING = 256
 
 /** Whether a value is an address on the web or of a file, in any notation. Long texts cost no more than short ones. */
 export function isWebUrl(value: unknown): value is string {
-  return typeof value === 'string' && WEB_URL.test(value.slice(0, LONGEST_BEGINNING).replace(SKIPPED, ''))
+  return typeof value === 'string' && WEB_URL.test(value.slice(0, MAX_BEGINNING).replace(SKIPPED, ''))
 }
 
 /** Maximum depth to search in parts of a message. */

@@ -67,7 +67,7 @@ async function readStore(
 }
 
 /** Minimum length of the key, in characters. A guessed key would expose the state of the vendors. */
-export const SHORTEST_OPERATOR_KEY = 24
+export const MIN_OPERATOR_KEY = 24
 
 /**
  * Whether a request carries the operator's key. Digests are compared in constant time, so the duration reveals neither the key nor

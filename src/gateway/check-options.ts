@@ -26,10 +26,10 @@ import { ENDPOINTS } from '../endpoints/registry.ts'
 import { MIN_CHOSEN_TOKENS } from '../pipeline/reserve.ts'
 import { ROUTING_STRATEGIES, type RouteOverride } from '../routing/candidate.ts'
 import { STORED_KINDS } from '../stores/sql-rows.ts'
-import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
+import { MIN_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
 import { egressRoute } from '../transport/egress.ts'
-import { SHORTEST_OPERATOR_KEY } from './authenticate.ts'
+import { MIN_OPERATOR_KEY } from './authenticate.ts'
 import { limitSchemas, limitSetOf, planLimitsOf } from './catalog-options.ts'
 import { asksGatewayKeys } from './keys.ts'
 import { billingModeOf, DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, type GatewayOptions } from './options.ts'
@@ -166,7 +166,7 @@ export const optionSchemas = whileUsed(() => {
       .strictObject({ connectMs: positive, firstByteMs: positive, idleMs: positive, totalMs: positive })
       .optional(),
     routing: z.strictObject({ ...routingSchemas(), retryAfterTimeout: flag }).optional(),
-    operatorKey: secret(SHORTEST_OPERATOR_KEY),
+    operatorKey: secret(MIN_OPERATOR_KEY),
     clientAddress: anything,
     bodyLimitBytes: positive,
     fetchedBytesPerAccount: positive,
@@ -245,8 +245,8 @@ export const optionSchemas = whileUsed(() => {
     taskPollIntervalMs: positive,
     // A replayed answer contains a task id, which must still exist.
     taskRetentionDays: atLeast(
-      SHORTEST_TASK_RETENTION_DAYS,
-      `must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
+      MIN_TASK_RETENTION_DAYS,
+      `must be at least ${MIN_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
     ),
     allowPrivateUrls: flag,
     promptCaching: oneOf('auto', 'off'),

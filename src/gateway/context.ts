@@ -1,5 +1,5 @@
 import cluster from 'node:cluster'
-import { CallsUnderWay } from '../core/calls-in-flight.ts'
+import { InFlightCalls } from '../core/calls-in-flight.ts'
 import { systemClock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import { timeOrderedIds } from '../core/ids.ts'
@@ -18,7 +18,7 @@ import {
   emit,
   emitTo,
   type PipelineContext,
-  StateMakers,
+  StateOrigins,
   type Timeouts,
 } from '../pipeline/pipeline-context.ts'
 import { probeStore, SettlementRetries, StoreOutage } from '../pipeline/store-health.ts'
@@ -159,7 +159,7 @@ export function contextOf(
       retentionMs: (options.responses?.retentionDays ?? DEFAULT_ANSWER_RETENTION_DAYS) * DAY_MS,
       stateSecret: options.responses?.stateSecret,
     },
-    stateMakers: new StateMakers(),
+    stateMakers: new StateOrigins(),
     batches: batchSettingsOf(options.batches, store),
     cache: answerCacheOf(options.cache, endpoints.all, hooks),
     settlementRetries: new SettlementRetries(clock, (waiting, error) =>
@@ -175,7 +175,7 @@ export function contextOf(
     allowPrivateUrls: allowPrivate,
     taskDeadlineMs: options.taskDeadlineMs ?? DEFAULT_TASK_DEADLINE_MS,
     taskPollIntervalMs: options.taskPollIntervalMs,
-    taskCalls: new CallsUnderWay(),
+    taskCalls: new InFlightCalls(),
     hooks,
     clock,
     ids: options.ids ?? timeOrderedIds,

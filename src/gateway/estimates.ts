@@ -8,7 +8,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import { admit } from '../pipeline/admission.ts'
 import { CallRecord, type Parsed } from '../pipeline/call-record.ts'
 import { estimateFor } from '../pipeline/estimate.ts'
-import { innerRequest, NOWHERE } from '../pipeline/idempotent-request.ts'
+import { DISCARD_SINK, innerRequest } from '../pipeline/idempotent-request.ts'
 import { readJsonBytes } from '../pipeline/parse.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { priceRequest } from '../pipeline/pricing.ts'
@@ -58,7 +58,7 @@ export async function estimateCost(
   principal: Principal,
   request: PricedRequest,
 ): Promise<CostEstimate> {
-  const parsed = await readRequest(context, askedAbout(context, principal, request))
+  const parsed = await readRequest(context, estimateTarget(context, principal, request))
   const { endpoint, model, billing, currency, held, usage } = estimateOf(context, parsed)
   return { endpoint, model, billing, currency, cost: held, usage }
 }
@@ -68,7 +68,7 @@ export async function estimateCost(
  * @param header Reads a header of the caller's request. If omitted, there are no headers.
  * @throws GatewayError `invalid_request` for an unknown endpoint.
  */
-function askedAbout(
+function estimateTarget(
   context: PipelineContext,
   principal: Principal,
   { endpoint: name, body }: PricedRequest,
@@ -78,7 +78,7 @@ function askedAbout(
   const request = innerRequest(endpoint.path, Buffer.from(JSON.stringify(body ?? null)))
   return new CallRecord({
     request: header === undefined ? request : { ...request, header: (other) => request.header(other) ?? header(other) },
-    sink: NOWHERE,
+    sink: DISCARD_SINK,
     requestId: context.ids.next('req'),
     startedAtMs: context.clock.now(),
     called: endpoint,
@@ -134,7 +134,7 @@ export async function serveEstimate(
 ): Promise<void> {
   const { value } = readCallerJson(await readJsonBytes(context, request))
   const header = (name: string): string | undefined => (name === 'idempotency-key' ? undefined : request.header(name))
-  const received = askedAbout(context, principal, checked(value), header)
+  const received = estimateTarget(context, principal, checked(value), header)
   const admitted = await admit(context, await readRequest(context, received), false)
   respondJson(sink, received.requestId, estimateOf(context, admitted), pushLimits([], admitted))
 }

@@ -52,8 +52,8 @@ import { type UsageReports, usageOf, usageStoreOf } from './usage.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Maximum interval between searches for expired holds, in milliseconds. It is shorter if holds have a short lifetime. */
-const LONGEST_SWEEP_INTERVAL_MS = 30_000
-const SHORTEST_SWEEP_INTERVAL_MS = 1_000
+const MAX_SWEEP_INTERVAL_MS = 30_000
+const MIN_SWEEP_INTERVAL_MS = 1_000
 
 /** Options of requests within the host's process. */
 export interface InProcessOptions {
@@ -186,10 +186,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   let isStarted = false
   let sweeper: Timer | undefined
   let sweeping: Promise<void> | undefined
-  const sweepIntervalMs = Math.min(
-    LONGEST_SWEEP_INTERVAL_MS,
-    Math.max(SHORTEST_SWEEP_INTERVAL_MS, context.holdTtlMs / 2),
-  )
+  const sweepIntervalMs = Math.min(MAX_SWEEP_INTERVAL_MS, Math.max(MIN_SWEEP_INTERVAL_MS, context.holdTtlMs / 2))
   let closing: Promise<void> | undefined
   let isRefusing = false
   const deliverer = new WebhookDeliverer(context)

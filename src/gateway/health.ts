@@ -105,7 +105,7 @@ export interface CloseTimes {
 }
 
 const CLOSE_OPTIONS = { drainMs: true, delayMs: true } as const
-const LONGEST_INTERVAL_MS = 2 ** 31 - 1
+const MAX_INTERVAL_MS = 2 ** 31 - 1
 
 /** @throws TypeError for an unknown option, or an invalid time. */
 export function closeTimes(given: CloseTimes): Required<CloseTimes> {
@@ -121,7 +121,7 @@ export function closeTimes(given: CloseTimes): Required<CloseTimes> {
  * store has lost its charge.
  */
 export async function keepingAlive(work: () => Promise<void>): Promise<void> {
-  const handle = setInterval(() => undefined, LONGEST_INTERVAL_MS)
+  const handle = setInterval(() => undefined, MAX_INTERVAL_MS)
   try {
     await work()
   } finally {

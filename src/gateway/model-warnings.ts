@@ -25,7 +25,7 @@ import { unpricedFallback } from '../pipeline/pricing.ts'
 import type { GatewayOptions } from './options.ts'
 
 /** Maximum number of ids in one message. */
-const MOST_NAMED = 20
+const MAX_NAMED = 20
 
 /**
  * Warns the operator of models that cannot be called because they have no price, although the operator's rows of models or prices
@@ -74,7 +74,7 @@ function warnOfUnpriced(
     if (fault !== undefined) unpriced.push(fault)
   }
   if (unpriced.length === 0) return
-  const named = unpriced.slice(0, MOST_NAMED).map((model) => nameOfUnpriced(model, JSON.stringify))
+  const named = unpriced.slice(0, MAX_NAMED).map((model) => nameOfUnpriced(model, JSON.stringify))
   const more = unpriced.length > named.length ? ` and ${unpriced.length - named.length} more` : ''
   const message = `Models have no price and are refused while billing is on: ${named.join(', ')}${more}.`
   warnings.warn({ code: 'model-unpriced', message })
@@ -85,13 +85,13 @@ function warnOfFallbacks({ catalog, vendors, warnings }: PipelineContext): void 
     for (const name of fallbacks) {
       const fallback = catalog.find(name)
       if (fallback === undefined || isCallable(fallback, vendors)) continue
-      const message = `The model ${JSON.stringify(name)} can never answer as a fallback of ${JSON.stringify(id)}: ${whyNot(fallback, vendors)}.`
+      const message = `The model ${JSON.stringify(name)} can never answer as a fallback of ${JSON.stringify(id)}: ${unreachableReason(fallback, vendors)}.`
       warnings.warn({ code: 'fallback-unreachable', message })
     }
   }
 }
 
-function whyNot({ vendor, routes = [] }: CatalogModel, vendors: PipelineContext['vendors']): string {
+function unreachableReason({ vendor, routes = [] }: CatalogModel, vendors: PipelineContext['vendors']): string {
   const reasons = [...new Set([vendor, ...routes.map((route) => route.vendor)])].map((id) =>
     vendors.has(id) ? `the vendor ${JSON.stringify(id)} has no key` : `there is no vendor ${JSON.stringify(id)}`,
   )

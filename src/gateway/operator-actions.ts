@@ -28,7 +28,7 @@ export interface RepeatableChange {
 }
 
 /** Result of a change, made now or when it was sent first. */
-export interface MadeChange {
+export interface AppliedChange {
   readonly answer: StoredAnswer
   readonly isReplay: boolean
 }
@@ -42,7 +42,7 @@ export interface OperatorActions {
    *   another request, `storage_limit_reached` beyond `accountStorage.idempotencyKeys` of one operator, `store_unavailable`, and
    *   whatever `make` throws.
    */
-  once(change: RepeatableChange, make: () => Promise<StoredAnswer>): Promise<MadeChange>
+  once(change: RepeatableChange, make: () => Promise<StoredAnswer>): Promise<AppliedChange>
   /** Reports a change to the host, by the event `operator-action`. */
   report(action: OperatorAction): void
   /**
@@ -122,7 +122,7 @@ export interface VendorKeys {
 }
 
 const DEFAULT_EJECTION_MS = 60 * 60_000
-const LONGEST_EJECTION_MS = 30 * 24 * 60 * 60_000
+const MAX_EJECTION_MS = 30 * 24 * 60 * 60_000
 
 /** Creates the administration of a gateway's vendor keys. */
 export function vendorKeysOf(context: PipelineContext): VendorKeys {
@@ -132,8 +132,8 @@ export function vendorKeysOf(context: PipelineContext): VendorKeys {
       checkMembers(options, EJECT_OPTIONS, 'vendorKeys.eject')
       const { forMs = DEFAULT_EJECTION_MS } = options
       const key = keyOf(context, credentialId)
-      if (!(forMs > 0 && forMs <= LONGEST_EJECTION_MS)) {
-        const message = `forMs must be above 0 and at most ${LONGEST_EJECTION_MS}, not ${forMs}`
+      if (!(forMs > 0 && forMs <= MAX_EJECTION_MS)) {
+        const message = `forMs must be above 0 and at most ${MAX_EJECTION_MS}, not ${forMs}`
         throw new GatewayError('invalid_request', { message, param: 'forMs' })
       }
       key.circuit = ejected(key.circuit, clock.now(), forMs)

@@ -198,7 +198,7 @@ function madeAtMs(id: string, nowMs: number): number | undefined {
 }
 
 /** Maximum time from the creation of an id to the end of its call, in milliseconds. Only a task lasts longer. */
-const LONGEST_CALL_MS = 15 * 60_000
+const MAX_CALL_MS = 15 * 60_000
 
 /**
  * Maximum time from the end of a task to its record, in milliseconds. The task has the time at which its vendor was polled, and the
@@ -213,7 +213,7 @@ const CLOCKS_APART_MS = 1_000
 const FIRST_SPAN_MS = 1_000
 
 /** Maximum number of records that one search reads. */
-const MOST_READ = 10_000
+const MAX_READ = 10_000
 
 interface Span {
   readonly from: number
@@ -232,7 +232,7 @@ export async function findRecord(
   }
   const startedAtMs = madeAtMs(id, nowMs)
   if (startedAtMs === undefined) return undefined
-  return await firstOf(usage, id, { from: startedAtMs, to: startedAtMs + LONGEST_CALL_MS })
+  return await firstOf(usage, id, { from: startedAtMs, to: startedAtMs + MAX_CALL_MS })
 }
 
 /** Returns the record with this id from a long time span, searched from its beginning. */
@@ -240,7 +240,7 @@ async function firstOf(usage: Records, id: string, { from: firstMs, to: lastMs }
   let from = firstMs
   let read = 0
   // Pages come newest first. On a busy gateway, a search of the whole span would never reach the call.
-  for (let lengthMs = FIRST_SPAN_MS; from < lastMs && read < MOST_READ; lengthMs *= 2) {
+  for (let lengthMs = FIRST_SPAN_MS; from < lastMs && read < MAX_READ; lengthMs *= 2) {
     const to = Math.min(from + lengthMs, lastMs)
     const found = await searched(usage, id, { from, to })
     if (found.record !== undefined) return found.record
@@ -260,6 +260,6 @@ async function searched(usage: Records, id: string, span: Span) {
     const record = page.records.find((candidate) => candidate.id === id)
     if (record !== undefined) return { record, read }
     cursor = page.next
-  } while (cursor !== undefined && read < MOST_READ)
+  } while (cursor !== undefined && read < MAX_READ)
   return { record: undefined, read }
 }

@@ -30,7 +30,7 @@ interface Gathered {
 }
 
 /** Size in bytes that an event without bytes counts as, because it is an object in memory. */
-const LEAST_KEPT_BYTES = 64
+const MIN_KEPT_BYTES = 64
 
 /** Holds a whole stream back, for a hook that reads whole answers. */
 export class AnswerStage implements TextStage {
@@ -99,7 +99,7 @@ export class AnswerStage implements TextStage {
     for (const part of event.repeated)
       if (!this.#texts.has(part.id)) this.#texts.set(part.id, { part, text: part.text })
     if (!isNeeded) return
-    if (!event.step.isBare) this.#keptBytes += Math.max(LEAST_KEPT_BYTES, event.bytes?.byteLength ?? 0)
+    if (!event.step.isBare) this.#keptBytes += Math.max(MIN_KEPT_BYTES, event.bytes?.byteLength ?? 0)
     this.#kept.push(event)
   }
 

@@ -89,7 +89,7 @@ const DEFAULT_MAX_BYTES = 8 * 1024 * 1024
 const RECORD_BYTES = 512
 
 /** Time without additions after which a text is written unfinished, because its caller has disconnected. */
-const LONGEST_PAUSE_MS = 10 * 60_000
+const MAX_PAUSE_MS = 10 * 60_000
 
 /**
  * Creates a hook that passes texts of requests and answers to a sink: a log of prompts. It changes and delays nothing; a slow or
@@ -252,7 +252,7 @@ class CaptureLog {
     for (const [key, open] of this.#open) {
       // The clock was set back: the text may still grow, so its time restarts.
       if (open.touchedAtMs > nowMs) open.touchedAtMs = nowMs
-      else if (nowMs - open.touchedAtMs < LONGEST_PAUSE_MS) return
+      else if (nowMs - open.touchedAtMs < MAX_PAUSE_MS) return
       else this.#close(key, { ...open, isCut: true })
     }
   }

@@ -112,7 +112,7 @@ const UNUSABLE = {
 } as const
 
 /** Texts that are not the answer itself: a refusal, and sources of the answer. */
-const BESIDE = /^(?:citations|search_results|related_questions)\[|\.(?:refusal$|annotations\[)/
+const NON_ANSWER_TEXT_ID = /^(?:citations|search_results|related_questions)\[|\.(?:refusal$|annotations\[)/
 
 /**
  * Returns the texts of the answer: no reasoning, refusal or title of a source, and none next to a tool call, which precedes the
@@ -121,7 +121,7 @@ const BESIDE = /^(?:citations|search_results|related_questions)\[|\.(?:refusal$|
 function checkedParts(answer: HookAnswer): readonly TextPart[] {
   const parts = answer.texts()
   if (parts.some(({ kind }) => kind === 'tool_arguments')) return []
-  return parts.filter(({ kind, id }) => kind === 'text' && !BESIDE.test(id))
+  return parts.filter(({ kind, id }) => kind === 'text' && !NON_ANSWER_TEXT_ID.test(id))
 }
 
 /** Tools of a check; both are pure. */

@@ -380,11 +380,11 @@ export const QUIET_TEXTS: unique symbol = Symbol('signalbox quiet texts')
 
 /** Text hook that detects by the characters of a text that its check would change nothing. */
 export interface QuietTextHook extends TextHook {
-  readonly [QUIET_TEXTS]?: QuietTexts | undefined
+  readonly [QUIET_TEXTS]?: SkippableText | undefined
 }
 
 /** Facts about texts that need no search. */
-export interface QuietTexts {
+export interface SkippableText {
   /** Whether a text can contain at most the beginning of a match. Consecutive quiet texts count as one quiet text. */
   isQuiet(text: string, kind: TextKind): boolean
   /** Returns how many characters at the end of a quiet text, given in pieces, may begin a match. The check would hold these back. */
@@ -393,7 +393,7 @@ export interface QuietTexts {
 
 /** Bit of a character that a match may need. The lower bits mark the rules whose matches may contain the character. */
 const DECIDING = 1 << 30
-const MOST_RULES = 30
+const MAX_RULES = 30
 const UNKNOWN = -1
 const CODES_OF_ASCII = 128
 const ALL_CODES = 65_536
@@ -405,12 +405,12 @@ type QuietRule = Pick<RedactionRule, 'within' | 'containsOneOf' | 'maxLength'>
  * if a rule does not name such characters.
  * @param takes Whether texts of a kind are checked at all. Arguments of tools are only checked as a whole.
  */
-function quietTexts(rules: readonly QuietRule[], takes: (kind: TextKind) => boolean): QuietTexts | undefined {
-  if (rules.length > MOST_RULES || rules.some(({ containsOneOf }) => containsOneOf === undefined)) return undefined
+function quietTexts(rules: readonly QuietRule[], takes: (kind: TextKind) => boolean): SkippableText | undefined {
+  if (rules.length > MAX_RULES || rules.some(({ containsOneOf }) => containsOneOf === undefined)) return undefined
   return new RuleCharacters(rules, takes)
 }
 
-class RuleCharacters implements QuietTexts {
+class RuleCharacters implements SkippableText {
   readonly #rules: readonly QuietRule[]
   readonly #takes: (kind: TextKind) => boolean
   readonly #ascii: Int32Array

@@ -3,7 +3,7 @@ import type { TextPart, TextStreamReader } from '../endpoints/texts.ts'
 import type { HookFault, HookOutcome } from './call-hook.ts'
 import type { CheckedDenial, TextVerdict } from './hook.ts'
 import type { CompiledHook } from './hook-table.ts'
-import { QUIET_TEXTS, type QuietTextHook, type QuietTexts } from './redact.ts'
+import { QUIET_TEXTS, type QuietTextHook, type SkippableText } from './redact.ts'
 import {
   endingsOf,
   MAX_HELD_CHARACTERS,
@@ -80,7 +80,7 @@ export class WindowStage implements TextStage {
   readonly #reader: TextStreamReader
   readonly #open = new Map<string, Channel>()
   readonly #sent = new Map<string, string>()
-  readonly #quiet: QuietTexts | undefined
+  readonly #quiet: SkippableText | undefined
   #heldCharacters = 0
   #isOverfull = false
 
@@ -153,7 +153,7 @@ export class WindowStage implements TextStage {
   }
 
   /** Sends the events before the one in which a match may begin; a long one is split there. */
-  #letQuiet(channel: Channel, quiet: QuietTexts, out: TextEvent[]): void {
+  #letQuiet(channel: Channel, quiet: SkippableText, out: TextEvent[]): void {
     const { held } = channel
     const texts = held.length === 1 ? [held[0]!.text] : held.map(({ text }) => text)
     let tail = quiet.tailOf(texts, channel.part.kind)

@@ -9,7 +9,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server'
 import { serializedOrigin } from '../adapters/cors.ts'
-import { CallsUnderWay } from '../core/calls-in-flight.ts'
+import { InFlightCalls } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import {
@@ -58,7 +58,7 @@ export class McpEndpoint implements McpHandler {
   readonly #parts: McpEndpointParts
   readonly #checkCaller: (request: GatewayRequest) => void
   readonly #protocol: ReturnType<typeof createMcpHandler>
-  readonly #calls = new CallsUnderWay()
+  readonly #calls = new InFlightCalls()
   #isClosed = false
 
   constructor(parts: McpEndpointParts) {

@@ -71,10 +71,15 @@ export function defineTool<Input extends z.ZodObject>(definition: ToolDefinition
 }
 
 /** Annotations of tools that only read from the gateway. */
-export const LOOKS_UP = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
+export const READ_ONLY_ANNOTATIONS = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
+}
 
 /** Annotations of tools that read and may call a vendor. */
-export const LOOKS_UP_AT_VENDOR = { ...LOOKS_UP, openWorldHint: true }
+export const LOOKS_UP_AT_VENDOR = { ...READ_ONLY_ANNOTATIONS, openWorldHint: true }
 
 /** Annotations of tools that create something at a vendor: each call costs money and changes nothing that exists. */
 export const MAKES = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true }

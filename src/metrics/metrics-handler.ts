@@ -4,7 +4,7 @@ import type { ByteSink, ClientAddress, ExchangeHandler, GatewayRequest } from '.
 import { checkGivenMembers, memberNames } from '../core/known-members.ts'
 import { type Logger, silentLogger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
-import { bearsOperatorKey, operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/authenticate.ts'
+import { bearsOperatorKey, MIN_OPERATOR_KEY, operatorRefusal } from '../gateway/authenticate.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 import { type AnySeries, HistogramSeries, type MetricFamily, MoneySeries } from './metric-family.ts'
 
@@ -35,8 +35,8 @@ export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerO
   const { operatorKey, authorize, clientAddress, logger = silentLogger } = options
   if (operatorKey === undefined && authorize === undefined)
     throw new TypeError('metricsHandler: give an operatorKey, or authorize, which decides who may read the metrics')
-  if (operatorKey !== undefined && operatorKey.length < SHORTEST_OPERATOR_KEY)
-    throw new TypeError(`metricsHandler: operatorKey must have at least ${SHORTEST_OPERATOR_KEY} characters`)
+  if (operatorKey !== undefined && operatorKey.length < MIN_OPERATOR_KEY)
+    throw new TypeError(`metricsHandler: operatorKey must have at least ${MIN_OPERATOR_KEY} characters`)
   const isAllowed = async (request: GatewayRequest): Promise<boolean> =>
     bearsOperatorKey(request, operatorKey) || (await authorize?.(request)) === true
   const answer = async (request: GatewayRequest, sink: ByteSink): Promise<void> => {

@@ -215,7 +215,7 @@ export class CallObservation {
     if (this.#waits++ === 0) this.#waitingSinceMs = nowMs
   }
 
-  goesOn(nowMs = this.observers.nowMs()): void {
+  continueTask(nowMs = this.observers.nowMs()): void {
     if (--this.#waits === 0) this.#waitedMs += nowMs - this.#waitingSinceMs
   }
 
@@ -342,7 +342,7 @@ export class AttemptObservation {
     this.#isOver = true
     const { observers } = this.#call
     const nowMs = observers.nowMs()
-    this.#call.goesOn(nowMs)
+    this.#call.continueTask(nowMs)
     const end: AttemptEnd = {
       outcome,
       status,

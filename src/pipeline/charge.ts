@@ -480,7 +480,7 @@ export function abandonedUsage(
   context: PipelineContext,
   call: Reserved,
   last: FailedAttempt | undefined,
-  { reasonsUnseen, isMaking }: { readonly reasonsUnseen: boolean; readonly isMaking: boolean },
+  { hasHiddenReasoning, isMaking }: { readonly hasHiddenReasoning: boolean; readonly isMaking: boolean },
 ): FailedUsage {
   if (last === undefined || last.isTold === true) return failedUsage(last)
   const { mayHaveBegun, billedUsage, isBillCounted, outcome, isPartDone } = last.failure
@@ -491,7 +491,7 @@ export function abandonedUsage(
   const nowMs = context.clock.now()
   const unwaitedMs = isMaking ? Math.max(0, WHOLE_ANSWER_WAIT_MS - call.calls.readOnMs(nowMs)) : 0
   const stoppedAfterMs = nowMs - call.startedAtMs + unwaitedMs
-  const isUnseen = reasonsUnseen || isMaking
+  const isUnseen = hasHiddenReasoning || isMaking
   const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen, isStopped: true, stoppedAfterMs })
   if (billedUsage === undefined) return estimate(estimated)
   if (isBillCounted === true) return estimate(cutUsage(billedUsage, estimated))
@@ -541,7 +541,7 @@ const ENVELOPE_BYTES = 200
 
 /** Facts of an attempt's operation. */
 interface FailedOperation {
-  readonly reasonsUnseen: boolean
+  readonly hasHiddenReasoning: boolean
   /** Whether it is a whole answer of tokens, which is generated before any of it arrives. */
   readonly isMaking: boolean
 }
@@ -554,7 +554,7 @@ interface FailedOperation {
 function estimateUnreported(
   call: Reserved,
   failure: AttemptFailure,
-  { reasonsUnseen, isMaking }: FailedOperation,
+  { hasHiddenReasoning, isMaking }: FailedOperation,
 ): Usage | undefined {
   const { mayHaveBegun, outcome, billedUsage, answerBytes, refusedBytes, begunShare } = failure
   const { endpoint } = call
@@ -567,7 +567,7 @@ function estimateUnreported(
   const isAborted = outcome === 'ignored'
   const isStopped = isMaking && answerBytes === undefined && (isAborted || mayStillRun(failure))
   const outputBytes = Math.max(0, (answerBytes ?? 0) - ENVELOPE_BYTES)
-  const isUnseen = reasonsUnseen || isStopped
+  const isUnseen = hasHiddenReasoning || isStopped
   const usage = estimatedUsage(call, { outputBytes, isUnseen, isStopped: isAborted || isStopped })
   return begunShare === undefined ? usage : usagePart(usage, begunShare)
 }

@@ -46,7 +46,7 @@ const MAX_ATTEMPTS_PER_CANDIDATE = 2
 export async function dispatch(context: PipelineContext, { call, candidates }: Routed): Promise<VendorResponse> {
   const { calls, endpoint, requestId, isStream } = call
   const isTask = endpoint.task !== undefined
-  const facts: FailureFacts = { isOverdue: false, reasonsUnseen: false, isMaking: false }
+  const facts: FailureFacts = { isOverdue: false, hasHiddenReasoning: false, isMaking: false }
   // If the caller disconnects before anything was sent, the request ends under every policy.
   if (call.caller.isDisconnected) calls.abort()
   // A task outlives its request, so a disconnect during its submission does not abort it.
@@ -80,7 +80,7 @@ export async function dispatch(context: PipelineContext, { call, candidates }: R
         throw cause
       }
       selection?.asked(candidate)
-      facts.reasonsUnseen = operation.reasonsUnseen === true
+      facts.hasHiddenReasoning = operation.hasHiddenReasoning === true
       facts.isMaking = !isStream && call.hold !== undefined && generatesTokens(call.estimate)
       const watched = new CandidateCall(context, candidate, call)
       calling = watched
@@ -96,7 +96,12 @@ export async function dispatch(context: PipelineContext, { call, candidates }: R
       const dropped = droppedBy(operation)
       if (tried.kind === 'stream') {
         watched.opened()
-        return new StreamResponse(tried.call, watched, { dropped, reasonsUnseen: facts.reasonsUnseen }, deadline)
+        return new StreamResponse(
+          tried.call,
+          watched,
+          { dropped, hasHiddenReasoning: facts.hasHiddenReasoning },
+          deadline,
+        )
       }
       const outcome = endAttempt(watched, tried, { requestId, scope: calls, isOverdue: facts.isOverdue })
       if (outcome.kind === 'json') {
@@ -131,7 +136,7 @@ export async function dispatch(context: PipelineContext, { call, candidates }: R
 function isDecisive(context: PipelineContext, call: Reserved, { failure }: LastFailure): boolean {
   // No retry for a disconnected caller.
   if (call.caller.isDisconnected && call.endpoint.task === undefined) return true
-  if (call.calls.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) return true
+  if (call.calls.isAborted || (call.endpoint.isPaidJob === true && mayBillTwice(failure))) return true
   return !call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)
 }
 
@@ -139,9 +144,9 @@ function isDecisive(context: PipelineContext, call: Reserved, { failure }: LastF
 function abandon(
   { disconnects, clock }: PipelineContext,
   { calls, endpoint, cachePlan }: Reserved,
-  { reasonsUnseen, isMaking }: FailureFacts,
+  { hasHiddenReasoning, isMaking }: FailureFacts,
 ): void {
-  const left = { endpointId: endpoint.id, isUnseen: reasonsUnseen }
+  const left = { endpointId: endpoint.id, isUnseen: hasHiddenReasoning }
   if (cachePlan?.flight?.isAwaited === true) {
     // Other requests wait for the answer.
     if (!calls.awaitUsage(disconnects, disconnects.drainMs, clock)) calls.abort()
@@ -155,7 +160,7 @@ function abandon(
  * Whether a retry could run a paid job twice. Not if no byte was sent, or if the vendor explicitly rejected the call as too busy,
  * or for its key. After any other vendor fault the state of the job is unknown.
  */
-function mayCostTwice(failure: AttemptFailure): boolean {
+function mayBillTwice(failure: AttemptFailure): boolean {
   return failure.wasSent && (failure.mayHaveBegun || (failure.outcome === 'failing' && failure.status !== 503))
 }
 
@@ -190,8 +195,8 @@ export function responseOf(
   const { failure } = outcome
   // A vendor bills nothing for the errors that it reports.
   if (answer.status >= 300) return { ...failedResponse(failure.error), candidate }
-  const reasonsUnseen = operation.reasonsUnseen === true
-  const facts = { reasonsUnseen, isMaking: false }
+  const hasHiddenReasoning = operation.hasHiddenReasoning === true
+  const facts = { hasHiddenReasoning, isMaking: false }
   return failed(context, call, failedAttempt(call, candidate, failure, facts), { isOverdue: false, ...facts })
 }
 
@@ -202,7 +207,7 @@ function droppedBy(operation: Operation): readonly string[] {
 function wholeEnding(
   call: Reserved,
   { chunks, usage, outputBytes, isRefusal }: UnstreamedBody,
-  { reasonsUnseen: isUnseen = false }: Operation,
+  { hasHiddenReasoning: isUnseen = false }: Operation,
 ): CallEnding {
   if (isRefusal === true) return refusedEnding(usage)
   let byteLength = outputBytes ?? 0
@@ -219,7 +224,7 @@ interface FailureFacts {
   /** Whether the total time of the request was exceeded. */
   isOverdue: boolean
   /** Whether only the report, or the end, of the call contains its usage. */
-  reasonsUnseen: boolean
+  hasHiddenReasoning: boolean
   /** Whether it is a paid whole answer of tokens, which is generated before any of it arrives. */
   isMaking: boolean
 }
@@ -242,7 +247,7 @@ function failed(
     ? new GatewayError('upstream_timeout')
     : (last?.failure.error ?? new GatewayError(call.calls.isAborted ? 'gateway_closing' : 'upstream_unavailable'))
   // If the gateway may not retry, neither may the caller's client.
-  const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
+  const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayBillTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
   const ending: CallEnding = { kind: 'failed', ...failedUsage(last), error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }

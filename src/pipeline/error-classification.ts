@@ -2,7 +2,7 @@ import { DetailedError } from '../core/detailed-error.ts'
 import { type ErrorCode, GatewayError, textOfError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
-import { type CallOutcome, LONGEST_RETRY_AFTER_MS } from '../routing/candidate.ts'
+import { type CallOutcome, MAX_RETRY_AFTER_MS } from '../routing/candidate.ts'
 import type { TransportFailure } from '../transport/transport.ts'
 
 /** Failure of one attempt at one vendor. */
@@ -84,7 +84,7 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
     status: failure.status === 0 ? undefined : failure.status,
     report: reportOfVendor(failure),
     wasSent: true,
-    mayHaveBegun: leavesOpen(failure),
+    mayHaveBegun: isOutcomeUnknown(failure),
     ...(failure.billedBytes === undefined ? {} : { refusedBytes: failure.billedBytes }),
     operatorProblem: undefined,
     outcome: outcomeOf(failure),
@@ -145,7 +145,7 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
 
 /** Some clients wait as long as requested, and a vendor's date may be years away. */
 function askedSeconds({ retryAfterSeconds }: VendorFailure): number | undefined {
-  return retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_MS / 1000)
+  return retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, MAX_RETRY_AFTER_MS / 1000)
 }
 
 function reportOfVendor({ kind, message, code, type, requestId }: VendorFailure): FailureReport {
@@ -167,7 +167,7 @@ function isOverload({ status, type, code, message }: VendorFailure): boolean {
  * any sender. An unreadable success response, an error inside a started answer, a timeout and an error page of an intermediary
  * leave it open.
  */
-function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
+function isOutcomeUnknown({ kind, status, code, type }: VendorFailure): boolean {
   if (status === 0 || kind === 'timeout') return true
   if (kind === 'invalid_response') return status < 300
   return kind === 'unavailable' && status !== 503 && status !== 409 && code === undefined && type === undefined

@@ -392,17 +392,17 @@ function tokensAt(vendor: Vendor | undefined, input: MediaFacts, upstream: strin
 // Upper bounds over the published models of many vendors: a token per 28 × 28 pixels and 16,384 per image, 50 per second of
 // audio, and an image plus dense text per page.
 const PIXELS_PER_TOKEN_SIDE = 28
-const FEWEST_IMAGE_TOKENS = 1_600
-const MOST_IMAGE_TOKENS = 16_384
+const MIN_IMAGE_TOKENS = 1_600
+const MAX_IMAGE_TOKENS = 16_384
 const TOKENS_PER_SECOND = 50
 const TOKENS_PER_PAGE = 4_600
 
 /** Applies to vendors without a rule of their own. Undefined for an input of unknown size, or of a kind without a size. */
 function generalTokens({ kind, byteLength, width, height, seconds, pages }: MediaFacts): number | undefined {
   if (kind === 'image') {
-    if (width === undefined || height === undefined) return MOST_IMAGE_TOKENS
+    if (width === undefined || height === undefined) return MAX_IMAGE_TOKENS
     const patches = Math.ceil(width / PIXELS_PER_TOKEN_SIDE) * Math.ceil(height / PIXELS_PER_TOKEN_SIDE)
-    return Math.min(MOST_IMAGE_TOKENS, Math.max(FEWEST_IMAGE_TOKENS, patches))
+    return Math.min(MAX_IMAGE_TOKENS, Math.max(MIN_IMAGE_TOKENS, patches))
   }
   if (seconds !== undefined) return seconds * TOKENS_PER_SECOND
   if (pages !== undefined) return pages * TOKENS_PER_PAGE

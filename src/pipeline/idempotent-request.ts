@@ -88,7 +88,7 @@ export interface InnerCall {
 /** Creates the record of a request of the gateway to itself. */
 export function innerCall(
   { clock }: Pick<PipelineContext, 'clock'>,
-  { endpoint, principal, requestId, body, sink = NOWHERE, answerId }: InnerCall,
+  { endpoint, principal, requestId, body, sink = DISCARD_SINK, answerId }: InnerCall,
 ): CallRecord {
   return new CallRecord({
     request: innerRequest(endpoint.path, Buffer.from(body)),
@@ -122,7 +122,7 @@ export function innerRequest(path: string, body: Uint8Array): GatewayRequest {
 }
 
 /** Discards an answer. */
-export const NOWHERE: ByteSink = {
+export const DISCARD_SINK: ByteSink = {
   closed: false,
   head: () => undefined,
   write: () => true,

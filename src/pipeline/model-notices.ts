@@ -27,7 +27,7 @@ export function unknownModel(
   { principal, endpoint, isUnpriced = false }: ModelQuestion,
 ): GatewayError {
   const generation = generationOf(id)
-  const names = id.length > LONGEST_ID_COMPARED ? [] : callableNames(context, principal, endpoint?.kind)
+  const names = id.length > MAX_ID_COMPARED ? [] : callableNames(context, principal, endpoint?.kind)
   const nearest = nearestName(
     id,
     names.filter((name) => !(generationOf(name) < generation)),
@@ -51,7 +51,7 @@ function generationOf(id: string): number {
 }
 
 /** The time of a comparison grows with the length of the id, which the caller chooses. */
-const LONGEST_ID_COMPARED = 80
+const MAX_ID_COMPARED = 80
 
 /** Returns ids and aliases, newest model first. An alias that is the id of another model stands for that model. */
 function callableNames(context: PipelineContext, { scopes }: Principal, kind: string | undefined): string[] {
@@ -71,11 +71,11 @@ function callableNames(context: PipelineContext, { scopes }: Principal, kind: st
   return [...ids, ...aliases]
 }
 
-const LONGEST_ID_SHOWN = 200
+const MAX_ID_SHOWN = 200
 
 /** Repeats a text of the caller, up to a maximum length. */
 function shown(id: string): string {
-  return id.length <= LONGEST_ID_SHOWN ? id : `${id.slice(0, LONGEST_ID_SHOWN)}...`
+  return id.length <= MAX_ID_SHOWN ? id : `${id.slice(0, MAX_ID_SHOWN)}...`
 }
 
 /** Number of models of the configured vendors without a price, which are rejected while billing is on. */

@@ -34,7 +34,7 @@ export async function parse(context: PipelineContext, authenticated: Authenticat
   const isJson = takesJson(authenticated)
   observation?.waits()
   const reading = readBody(context, request)
-  const chunks = await (observation === undefined ? reading : reading.finally(() => observation.goesOn()))
+  const chunks = await (observation === undefined ? reading : reading.finally(() => observation.continueTask()))
   const received = isJson ? joined(request, chunks) : await formOf(authenticated, chunks)
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }

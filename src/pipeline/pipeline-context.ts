@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Prices } from '../catalog/prices/prices.ts'
-import type { CallsUnderWay } from '../core/calls-in-flight.ts'
+import type { InFlightCalls } from '../core/calls-in-flight.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
@@ -161,7 +161,7 @@ export interface PipelineContext {
   /** Whether prompts are marked for vendors' caches if the row of the model does not specify it. */
   readonly marksPrompts: boolean
   readonly keptAnswers: KeptAnswerSettings
-  readonly stateMakers: StateMakers
+  readonly stateMakers: StateOrigins
   /** Settings of files and batches, or `undefined` if they are off. */
   readonly batches: BatchSettings | undefined
   /** Response cache, or `undefined` if there is none. */
@@ -178,7 +178,7 @@ export interface PipelineContext {
   /** Poll interval of tasks, or `undefined` for the vendor's recommendation. */
   readonly taskPollIntervalMs: number | undefined
   /** Task calls other than submissions: polls and downloads. */
-  readonly taskCalls: CallsUnderWay
+  readonly taskCalls: InFlightCalls
   /** Hooks of the host, or `undefined` if there are none. */
   readonly hooks: HookTable | undefined
   readonly clock: Clock
@@ -306,7 +306,7 @@ const MAX_STATES = 20_000
  * Remembers which credential created state that callers carry and that only this credential can read, such as encrypted
  * reasoning. Only the newest states, in the memory of the process: in another process the vendor decides.
  */
-export class StateMakers {
+export class StateOrigins {
   readonly #makers = new Map<string, Pick<Candidate, 'credentialId'>>()
 
   /** Notes the state that an answer carries. Does nothing for vendors with one key. */

@@ -51,7 +51,7 @@ function createOperation(
   const vendorCall = new CallFacts(call, candidate, own, context, own !== body)
   const operation = endpoint.createOperation(candidate.vendor, vendorCall)
   if (operation !== undefined) {
-    vendorCall.operation.reasonsUnseen = operation.reasonsUnseen === true
+    vendorCall.operation.hasHiddenReasoning = operation.hasHiddenReasoning === true
     const hooks = context.hooks?.of(endpoint)?.wire
     const named = withEndUser(call, candidate, operation)
     return hooks === undefined ? named : withWireHooks(context, call, candidate, named, hooks)
@@ -72,7 +72,7 @@ type BilledUsageOf = NonNullable<VendorCall<Reserved['body']>['billedUsage']>
 
 function billedUsageOf(call: Reserved, candidate: Candidate, operation: CallFacts['operation']): BilledUsageOf {
   return (reported, outputBytes) =>
-    billedUsage(call, candidate, reported, { outputBytes, isUnseen: operation.reasonsUnseen })
+    billedUsage(call, candidate, reported, { outputBytes, isUnseen: operation.hasHiddenReasoning })
 }
 
 function problemReporter(
@@ -100,7 +100,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly header: ((name: string) => string | undefined) | undefined
   readonly conversation: VendorCall<Reserved['body']>['conversation']
   /** State of the operation that is created with these facts. */
-  readonly operation: { reasonsUnseen: boolean }
+  readonly operation: { hasHiddenReasoning: boolean }
   readonly stateSecret: string | undefined
   readonly promptCaching: VendorCall<Reserved['body']>['promptCaching']
   readonly reportProblem: VendorCall<Reserved['body']>['reportProblem']
@@ -127,7 +127,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.isBilled = call.hold !== undefined
     this.costOf = call.hold === undefined || !call.isStream ? undefined : (usage) => quotedCost(call, candidate, usage)
     // Separate from the facts: a stream retains the function while it is open, and must not retain the prompt.
-    const operation = { reasonsUnseen: false }
+    const operation = { hasHiddenReasoning: false }
     this.operation = operation
     this.billedUsage = billedUsageOf(call, candidate, operation)
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
@@ -324,13 +324,13 @@ function withMembers(body: WireRequest['body'], members: unknown): WireRequest['
 /** Operation with changed requests. A class, like every object that lives as long as a vendor takes to answer. */
 class WiredOperation implements Operation {
   readonly requests: readonly WireRequest[]
-  readonly reasonsUnseen: boolean
+  readonly hasHiddenReasoning: boolean
   readonly #operation: Operation
 
   constructor(operation: Operation, requests: readonly WireRequest[]) {
     this.#operation = operation
     this.requests = requests
-    this.reasonsUnseen = operation.reasonsUnseen === true
+    this.hasHiddenReasoning = operation.hasHiddenReasoning === true
   }
 
   whole(answers: readonly ChunkedAnswer[]): AnswerBody | undefined {

@@ -126,10 +126,10 @@ function quote(prices: Prices, { endpoint }: Billed, model: string, fields: Bill
   return prices.quote(model, fields, endpoint.surcharges)
 }
 
-const LONGEST_VALUE_SHOWN = 100
+const MAX_VALUE_SHOWN = 100
 
 function unpricedPart({ param, field, value }: UnpricedPart): GatewayError {
-  const shown = JSON.stringify(value.slice(0, LONGEST_VALUE_SHOWN))
+  const shown = JSON.stringify(value.slice(0, MAX_VALUE_SHOWN))
   return new GatewayError('unsupported_parameter', {
     message: `${param}: this gateway has no price for it (${field}: ${shown}).`,
     param,

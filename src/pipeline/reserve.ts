@@ -247,7 +247,7 @@ function undoLater(context: PipelineContext, admitted: Admitted, attempt: Reserv
   let isKnown = false
   const isHeld = attempt.priced !== undefined
   const run = async (): Promise<void> => {
-    if (!isHeld) return freeOwnClaim(context, admitted, attempt)
+    if (!isHeld) return releaseOwnClaim(context, admitted, attempt)
     if (!isKnown) await claim(context, admitted, attempt)
     isKnown = true
     await context.store.ledger.void(attempt.id, context.clock.now())
@@ -267,7 +267,7 @@ function undoLater(context: PipelineContext, admitted: Admitted, attempt: Reserv
  * Releases a key that was claimed without a hold. If another request has claimed it since, that request keeps it. A claim that
  * the store makes only after this expires by itself.
  */
-async function freeOwnClaim(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt): Promise<void> {
+async function releaseOwnClaim(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt): Promise<void> {
   const { status } = await claim(context, admitted, attempt)
   if (status === 'claimed' && admitted.claim !== undefined) await context.store.idempotency.release(admitted.claim)
 }

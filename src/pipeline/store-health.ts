@@ -136,7 +136,7 @@ export function withinTime<Value>(promise: Promise<Value>, late: Value, clock: C
 }
 
 const FIRST_DELAY_MS = 250
-const LONGEST_DELAY_MS = 5_000
+const MAX_RETRY_DELAY_MS = 5_000
 
 /** Maximum number of waiting settlements. Beyond it, holds end by expiry. */
 const MAX_WAITING = 10_000
@@ -237,7 +237,7 @@ export class SettlementRetries {
     const left = failed.filter(({ untilMs }) => nowMs < untilMs)
     this.#waiting = [...left, ...this.#waiting]
     for (const { untilMs, giveUp } of failed) if (nowMs >= untilMs) giveUp('expired', this.#lastError)
-    this.#delayMs = left.length > 0 ? Math.min(this.#delayMs * 2, LONGEST_DELAY_MS) : FIRST_DELAY_MS
+    this.#delayMs = left.length > 0 ? Math.min(this.#delayMs * 2, MAX_RETRY_DELAY_MS) : FIRST_DELAY_MS
   }
 
   #schedule(): void {

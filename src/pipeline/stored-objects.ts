@@ -142,7 +142,7 @@ function rewritten<Body extends Kept>(
 }
 
 /** Request that changes data of the caller without a model. */
-interface OnceRequest {
+interface IdempotentRequest {
   readonly sink: ByteSink
   readonly requestId: string
   /** Claim of its Idempotency-Key, or `undefined` if it has none. */
@@ -157,7 +157,7 @@ interface OnceRequest {
  */
 export async function answerOnce(
   context: PipelineContext,
-  { sink, requestId, claim }: OnceRequest,
+  { sink, requestId, claim }: IdempotentRequest,
   make: () => Promise<object>,
 ): Promise<void> {
   if (claim !== undefined) {

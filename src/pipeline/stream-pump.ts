@@ -199,7 +199,7 @@ class StreamPump implements StreamReceiver {
       if (transform.isRefusal === true) return refusedEnding(reported)
       const seen = this.#seen(reported === undefined && this.#isUnseen)
       // A report may count reasoning that is not in the text, without its amount.
-      const isInText = !this.#response.reasonsUnseen || reported?.reasoningTokens !== undefined
+      const isInText = !this.#response.hasHiddenReasoning || reported?.reasoningTokens !== undefined
       const textBytes = isInText ? transform.outputBytesSeen : undefined
       return { kind: 'completed', usage: reported, estimatedUsage: seen, textBytes, error: undefined }
     }
@@ -221,9 +221,9 @@ class StreamPump implements StreamReceiver {
 
   /** Usage to charge or report if no content arrived. */
   #failedUsage(failure: AttemptFailure): ReturnType<typeof failedUsage> {
-    const { candidate, reasonsUnseen, call } = this.#response
+    const { candidate, hasHiddenReasoning, call } = this.#response
     const billed = withBillOf(failure, call.transform)
-    const attempt = failedAttempt(this.#reserved, candidate, billed, { reasonsUnseen, isMaking: false })
+    const attempt = failedAttempt(this.#reserved, candidate, billed, { hasHiddenReasoning, isMaking: false })
     return failedUsage(attempt)
   }
 
@@ -246,7 +246,7 @@ class StreamPump implements StreamReceiver {
   /** Whether the model has used tokens that neither its text nor a report contains so far. */
   get #isUnseen(): boolean {
     const { transform } = this.#response.call
-    return this.#response.reasonsUnseen && !(transform.hasRunningUsage === true && transform.usage !== undefined)
+    return this.#response.hasHiddenReasoning && !(transform.hasRunningUsage === true && transform.usage !== undefined)
   }
 
   #sendHead(): void {
@@ -316,11 +316,11 @@ function seenUsage(
 /** Returns the usage to charge for a stream that a hook has ended: all of it if the vendor has reported it, else the output so far. */
 export function deniedEnding(
   reserved: Reserved,
-  { call: { transform }, reasonsUnseen }: StreamResponse,
+  { call: { transform }, hasHiddenReasoning }: StreamResponse,
   { error, isCharged }: Pick<Extract<StreamEnd, { kind: 'denied' }>, 'error' | 'isCharged'>,
 ): CallEnding {
   const { usage: reported, hasRunningUsage, isComplete } = transform
-  const isUnseen = reasonsUnseen && !((hasRunningUsage === true || isComplete) && reported !== undefined)
+  const isUnseen = hasHiddenReasoning && !((hasRunningUsage === true || isComplete) && reported !== undefined)
   const seen = seenUsage(reserved, transform, { isUnseen })
   const usage = isComplete ? reported : reported && cutUsage(reported, seen)
   const ending: CallEnding = { kind: 'failed', usage, estimatedUsage: seen, error }

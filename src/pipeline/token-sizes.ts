@@ -1,7 +1,7 @@
 import { GENERATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 
 /** Minimum plausible bytes of text per token: the ratio of tokenizers for program code and most scripts. */
-const FEWEST_BYTES_PER_TOKEN = 2.5
+const MIN_BYTES_PER_TOKEN = 2.5
 
 /** Number of tokens below which reports are not used. */
 const MIN_TRUSTED_TOKENS = 1_000
@@ -64,7 +64,7 @@ export class TokenSizes {
       const { id } = models[index]!
       const counted = this.#counted.get(id)
       if (counted !== undefined && counted.tokens >= MIN_TRUSTED_TOKENS)
-        bytesPerToken = Math.min(bytesPerToken, Math.max(FEWEST_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
+        bytesPerToken = Math.min(bytesPerToken, Math.max(MIN_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
       tokensPerSecond = Math.max(tokensPerSecond, this.#speedOf(id))
       const reasoned = this.#reasoned.get(id)
       if (reasoned !== undefined && reasoned.reports >= MIN_TRUSTED_REPORTS)

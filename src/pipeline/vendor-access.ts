@@ -74,8 +74,8 @@ export function transportRequest(
 }
 
 /** Whether a call may be silent for a long time: a model that hides its reasoning sends nothing meanwhile. */
-export function isPatient(vendor: Vendor, { reasonsUnseen }: Operation): boolean {
-  return reasonsUnseen === true || vendor.hasLongSilences === true
+export function isPatient(vendor: Vendor, { hasHiddenReasoning }: Operation): boolean {
+  return hasHiddenReasoning === true || vendor.hasLongSilences === true
 }
 
 /** Call with a credential that may expire. */

@@ -70,8 +70,8 @@ export class StreamResponse {
   call: OpenStream
   readonly candidate: Candidate
   readonly dropped: readonly string[]
-  /** See `Operation.reasonsUnseen`. */
-  readonly reasonsUnseen: boolean
+  /** See `Operation.hasHiddenReasoning`. */
+  readonly hasHiddenReasoning: boolean
   readonly #candidateCall: WatchedStream
   /** Aborts the vendor call at the request's total timeout. */
   readonly #deadline: Timer
@@ -79,13 +79,13 @@ export class StreamResponse {
   constructor(
     call: OpenStream,
     candidateCall: WatchedStream,
-    facts: { readonly dropped: readonly string[]; readonly reasonsUnseen: boolean },
+    facts: { readonly dropped: readonly string[]; readonly hasHiddenReasoning: boolean },
     deadline: Timer,
   ) {
     this.call = call
     this.candidate = candidateCall.candidate
     this.dropped = facts.dropped
-    this.reasonsUnseen = facts.reasonsUnseen
+    this.hasHiddenReasoning = facts.hasHiddenReasoning
     this.#candidateCall = candidateCall
     this.#deadline = deadline
   }

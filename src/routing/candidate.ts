@@ -253,12 +253,12 @@ export type Circuit = 'closed' | 'half-open' | 'open'
 export const FAILURES_TO_OPEN = 5
 /** Duration of the first opening. Each additional opening adds the same duration. */
 const OPEN_STEP_MS = 30_000
-const LONGEST_OPEN_MS = 300_000
+const MAX_OPEN_MS = 300_000
 /** Open time if a vendor reports "too many requests" without a time. Doubled each time. */
 const BUSY_STEP_MS = 1_000
-const LONGEST_BUSY_MS = 30_000
+const MAX_BUSY_MS = 30_000
 /** Maximum open time that a vendor may request. The circuit is probed after that, so callers need not wait longer either. */
-export const LONGEST_RETRY_AFTER_MS = 60 * 60_000
+export const MAX_RETRY_AFTER_MS = 60 * 60_000
 
 /** The initial state: closed. */
 export const CLOSED: CircuitState = {
@@ -343,7 +343,7 @@ function opened(
   nowMs: number,
   retryAfterMs: number | undefined,
 ): CircuitState {
-  const askedMs = Math.min(retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS)
+  const askedMs = Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
   // Calls that began before the opening do not extend it when they fail, unless the vendor requests a longer wait.
   if (isOpenUnprobed(state, nowMs)) {
     const untilMs = nowMs + askedMs
@@ -361,8 +361,8 @@ function opened(
 
 function ownLengthMs(reason: OpenReason, openings: number): number {
   return reason === 'busy'
-    ? Math.min(LONGEST_BUSY_MS, BUSY_STEP_MS * 2 ** (openings - 1))
-    : Math.min(LONGEST_OPEN_MS, OPEN_STEP_MS * openings)
+    ? Math.min(MAX_BUSY_MS, BUSY_STEP_MS * 2 ** (openings - 1))
+    : Math.min(MAX_OPEN_MS, OPEN_STEP_MS * openings)
 }
 
 /** Configured vendor with its keys. */

@@ -21,10 +21,10 @@ const SAME_TOKEN_WAIT_MS = 60_000
 const YOUNGEST_REPLACED_MS = 5_000
 
 /** Minimum correction of a clock; smaller differences are due to the duration of the call. */
-const LEAST_CORRECTION_MS = 60_000
+const MIN_CORRECTION_MS = 60_000
 
-const SHORTEST_BACKOFF_MS = 1_000
-const LONGEST_BACKOFF_MS = 60_000
+const MIN_BACKOFF_MS = 1_000
+const MAX_BACKOFF_MS = 60_000
 
 /** Visible ASCII: other characters would break the header, or inject another one. */
 const TOKEN = /^[\x21-\x7e]+$/
@@ -127,7 +127,7 @@ export class CredentialCache {
    */
   correctClock(credential: Credential, offsetMs: number): Credential | undefined {
     const { sign, clockOffsetMs = 0 } = credential
-    if (sign === undefined || Math.abs(offsetMs - clockOffsetMs) < LEAST_CORRECTION_MS) return undefined
+    if (sign === undefined || Math.abs(offsetMs - clockOffsetMs) < MIN_CORRECTION_MS) return undefined
     this.#clockOffsetMs = offsetMs
     const corrected = { ...credential, clockOffsetMs: offsetMs }
     if (this.#kept?.credential === credential) this.#kept = { ...this.#kept, credential: corrected }
@@ -156,7 +156,7 @@ export class CredentialCache {
   /** Whether the retry of a failed refresh must wait. A wait above the maximum shows that the clock was set back. */
   #mustWait(nowMs: number): boolean {
     const waitMs = this.#retryAtMs - nowMs
-    return waitMs > 0 && waitMs <= LONGEST_BACKOFF_MS
+    return waitMs > 0 && waitMs <= MAX_BACKOFF_MS
   }
 
   #ask(nowMs: number): Promise<Credential> {
@@ -208,7 +208,7 @@ export class CredentialCache {
 
   #failed(cause: unknown): CredentialError {
     const nowMs = this.#clock.now()
-    const waitMs = Math.min(SHORTEST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
+    const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** this.#failures, MAX_BACKOFF_MS)
     this.#failures += 1
     this.#retryAtMs = nowMs + waitMs
     const message = cause instanceof Error && cause.message !== '' ? cause.message : 'the credential provider failed'

@@ -84,7 +84,7 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
         if (count >= limit) break
         const file = join(path, name)
         const found = await stat(file).catch(ignoreMissing)
-        if (found === undefined || found.mtimeMs + (name.endsWith(UNFINISHED) ? LONGEST_UPLOAD_MS : 0) > nowMs) continue
+        if (found === undefined || found.mtimeMs + (name.endsWith(UNFINISHED) ? MAX_UPLOAD_MS : 0) > nowMs) continue
         await rm(file, { force: true })
         count++
       }
@@ -94,7 +94,7 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
 }
 
 /** Files that were modified within this time may still be in use by a writer. */
-const LONGEST_UPLOAD_MS = 24 * 60 * 60_000
+const MAX_UPLOAD_MS = 24 * 60 * 60_000
 
 const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} }
 

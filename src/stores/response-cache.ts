@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** Maximum retention of an entry, in milliseconds: 24 hours fresh, and the same time again in case no vendor answers. */
-export const LONGEST_CACHE_KEEP_MS = 48 * 60 * 60 * 1000
+export const MAX_CACHE_KEEP_MS = 48 * 60 * 60 * 1000
 
 /**
  * Stores answers for a limited time. It may drop any of them at any time, so a driver that fails or is too slow should return
@@ -12,7 +12,7 @@ export interface ResponseCache {
   get(key: string, nowMs: number): MaybePromise<Uint8Array | undefined>
   /**
    * Replaces the entry of a key.
-   * @param keepMs Retention; at most {@link LONGEST_CACHE_KEEP_MS}.
+   * @param keepMs Retention; at most {@link MAX_CACHE_KEEP_MS}.
    */
   set(key: string, entry: Uint8Array, keepMs: number, nowMs: number): MaybePromise<void>
   /**

@@ -46,7 +46,7 @@ const PURGE_BATCH = 100
 const DAY_MS = 24 * 60 * 60_000
 
 /** The minimum: an Idempotency-Key returns the id of its task for this long, and the task ends after its key was claimed. */
-export const SHORTEST_TASK_RETENTION_DAYS = IDEMPOTENCY_RETENTION_MS / DAY_MS
+export const MIN_TASK_RETENTION_DAYS = IDEMPOTENCY_RETENTION_MS / DAY_MS
 
 /** Options of {@link TaskWorker}. */
 export interface TaskWorkerOptions {

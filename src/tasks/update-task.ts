@@ -29,19 +29,19 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
   const asked = vendorOf(context, task)
   if (asked === undefined || task.upstreamId === undefined) {
     context.warnings.warn(missingKey(task.credentialId))
-    return await askLater(context, task, facts)
+    return await scheduleNextPoll(context, task, facts)
   }
   const answer = await readTaskReport(context, asked, task.upstreamId)
   const report = answer.kind === 'answer' ? answer.value : undefined
   // A key of another account cannot see the task, so its answer proves nothing.
   const isForeign = asked.isSubstitute && (answer.kind === 'refused' || report?.status === 'unknown')
   if (isForeign) context.warnings.warn(missingKey(task.credentialId))
-  if (isForeign && report !== undefined) return await askLater(context, task, facts)
+  if (isForeign && report !== undefined) return await scheduleNextPoll(context, task, facts)
   const { requestId, model } = task.details
   const named = { requestId, taskId: task.id, vendor: asked.vendor.id, model }
   if (answer.kind !== 'answer') {
     reportUnanswered(context, named, 'a vendor did not report the state of a task; the query is repeated', answer)
-    return await askLater(context, task, facts)
+    return await scheduleNextPoll(context, task, facts)
   }
   const problem = answer.value.accountProblem
   if (problem !== undefined) {
@@ -135,7 +135,7 @@ function taskDraft(task: TaskRecord, { state, usage }: TaskEnd, nowMs: number): 
   }
 }
 
-async function askLater(context: PipelineContext, task: TaskRecord, facts: ReportFacts): Promise<TaskRecord> {
+async function scheduleNextPoll(context: PipelineContext, task: TaskRecord, facts: ReportFacts): Promise<TaskRecord> {
   const unansweredPolls = (task.details.unansweredPolls ?? 0) + 1
   const details = { ...task.details, polls: task.details.polls + 1, unansweredPolls }
   const delayMs = Math.min(MAX_RETRY_DELAY_MS, facts.pollIntervalMs * unansweredPolls)

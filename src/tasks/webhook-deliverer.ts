@@ -121,7 +121,7 @@ const MAX_DELIVERIES_PER_HOST = 4
 const MAX_WAITING = 512
 
 /** After this time a message that waits for its host makes room for messages to others, if there is no other room. */
-const PATIENCE_MS = 10_000
+const MAX_QUEUE_WAIT_MS = 10_000
 
 /** Message that this process holds the lease of. */
 export interface TakenDelivery {
@@ -147,7 +147,8 @@ export class WebhookQueue {
 
   /** Returns how many more messages may be leased. */
   room(nowMs: number): number {
-    if (this.#waiting.length >= MAX_WAITING) this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
+    if (this.#waiting.length >= MAX_WAITING)
+      this.#keep(({ takenAtMs }) => isYoungerThan(MAX_QUEUE_WAIT_MS, takenAtMs, nowMs))
     return MAX_WAITING - this.#waiting.length
   }
 

@@ -63,8 +63,8 @@ export function newDelivery(end: {
 }
 
 const PREFIX = 'whsec_'
-const FEWEST_BYTES = 24
-const MOST_BYTES = 64
+const MIN_BYTES = 24
+const MAX_BYTES = 64
 
 /** Length of the digest: a longer key makes HMAC-SHA256 no stronger. */
 const NEW_SECRET_BYTES = 32
@@ -132,9 +132,9 @@ function keyOf(secret: string): Buffer {
   const key = Buffer.from(encoded, 'base64')
   // Node decodes malformed base64 as far as it can, and would sign with fewer bytes than the receiver has, or none.
   const isWhole = key.toString('base64') === encoded
-  if (!isWhole || key.byteLength < FEWEST_BYTES || key.byteLength > MOST_BYTES) {
+  if (!isWhole || key.byteLength < MIN_BYTES || key.byteLength > MAX_BYTES) {
     throw new TypeError(
-      `a webhook secret must be ${PREFIX} and the padded base64 of ${FEWEST_BYTES} to ${MOST_BYTES} bytes`,
+      `a webhook secret must be ${PREFIX} and the padded base64 of ${MIN_BYTES} to ${MAX_BYTES} bytes`,
     )
   }
   return key

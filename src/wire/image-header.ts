@@ -37,12 +37,12 @@ function pngHeader(reader: ChunkReader): ImageHeader | undefined {
 }
 
 // Real files have a few dozen segments before their size. The limit stops the scan of a file that has only tiny segments.
-const MOST_SEGMENTS = 1_000
+const MAX_SEGMENTS = 1_000
 
 function jpegHeader(reader: ChunkReader): ImageHeader | undefined {
   if (reader.read(0, 2)?.readUInt16BE() !== 0xffd8) return undefined
   let position = 2
-  for (let count = 0; count < MOST_SEGMENTS; count++) {
+  for (let count = 0; count < MAX_SEGMENTS; count++) {
     const start = reader.read(position, 2)
     if (start === undefined || start.readUInt8(0) !== 0xff) return undefined
     const marker = start.readUInt8(1)

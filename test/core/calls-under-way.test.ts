@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { CallsUnderWay } from '../../src/core/calls-in-flight.ts'
+import { InFlightCalls } from '../../src/core/calls-in-flight.ts'
 
 test('a name cancels the oldest call that has it, and no other', () => {
-  const calls = new CallsUnderWay()
+  const calls = new InFlightCalls()
   const [first, second, other] = [new AbortController(), new AbortController(), new AbortController()]
   calls.add(first, 'a')
   calls.add(second, 'a')
@@ -15,7 +15,7 @@ test('a name cancels the oldest call that has it, and no other', () => {
 })
 
 test('calls are waited for until the last has ended', async () => {
-  const calls = new CallsUnderWay()
+  const calls = new InFlightCalls()
   const [first, second] = [new AbortController(), new AbortController()]
   await calls.ended()
   calls.add(first)
@@ -35,7 +35,7 @@ test('calls are waited for until the last has ended', async () => {
 })
 
 test('all are aborted together, and those that begin afterwards at once', () => {
-  const calls = new CallsUnderWay()
+  const calls = new InFlightCalls()
   const [early, late] = [new AbortController(), new AbortController()]
   calls.add(early)
 

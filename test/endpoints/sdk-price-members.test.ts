@@ -23,7 +23,7 @@ const CHEAPER = `
 `
 
 /** Content, identity, form and control of a request: at most the number of tokens depends on them. */
-const WITHOUT_EFFECT = `
+const IGNORED_FIELDS = `
   access_programs acknowledged_safety_checks action actions active allowed_callers allowed_domains allowed_tools always annotations
   approval_request_id approve approximate arguments async attributes audio authorization authorization_token background
   billing_policy block_binding blocked_domains button bytes call_id caller caller_id categories chunking_strategy citations
@@ -57,7 +57,7 @@ const WITHOUT_EFFECT = `
   zoom
 `
 
-const KNOWN = new Set(`${BY_PRICE_FIELDS} ${AS_TOKENS} ${CHEAPER} ${WITHOUT_EFFECT}`.trim().split(/\s+/))
+const KNOWN = new Set(`${BY_PRICE_FIELDS} ${AS_TOKENS} ${CHEAPER} ${IGNORED_FIELDS}`.trim().split(/\s+/))
 
 const TABLES = [OPENAI_PRICE_MEMBERS, ANTHROPIC_PRICE_MEMBERS]
 const PRICED = new Set(TABLES.flatMap((table) => Object.values(table).flat()).map(({ path }) => path))

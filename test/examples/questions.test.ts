@@ -18,7 +18,7 @@ const SHOWN = [
 ] as const
 
 /** Longer than that, a program answers more than one question. */
-const MOST_LINES = 68
+const MAX_LINES = 68
 
 describe.each(SHOWN)('the example %s', (name, path, heading) => {
   const program = readFileSync(join(ROOT, `examples/${name}.mjs`), 'utf8')
@@ -27,7 +27,7 @@ describe.each(SHOWN)('the example %s', (name, path, heading) => {
     const shown = shownParts().get(name)
     const text = section(readPage(path), heading)
 
-    expect(program.split('\n').length - 1).toBeLessThanOrEqual(MOST_LINES)
+    expect(program.split('\n').length - 1).toBeLessThanOrEqual(MAX_LINES)
     expect(codeBlocks({ path, text }).map(({ code }) => code)).toContain(shown)
     expect(text).toContain(`(../examples/${name}.mjs)`)
   })

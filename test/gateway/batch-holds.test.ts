@@ -6,7 +6,7 @@ import type { Hook } from '../../src/hooks/hook.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { batchGateways, batchLine, linesOfFile, submitBatch } from './batch-gateway.ts'
 
-const LONGEST_ANSWER = 128_000
+const MAX_ANSWER = 128_000
 /** Prices of tokens in a batch, in nano-dollars. */
 const NANO_PER_TOKEN = 7_000n
 const DOLLAR = 1_000_000_000n
@@ -48,7 +48,7 @@ async function startVendor(options: { readonly reportsUsage?: boolean } = {}) {
   return { origin: `http://127.0.0.1:${port}`, sent }
 }
 
-function usageOf({ messages, max_completion_tokens: chat, max_tokens: bound = chat ?? LONGEST_ANSWER }: SentBody) {
+function usageOf({ messages, max_completion_tokens: chat, max_tokens: bound = chat ?? MAX_ANSWER }: SentBody) {
   const characters = messages.reduce((sum, { content }) => sum + content.length, 0)
   const prompt = Math.ceil(characters / 4)
   return { prompt_tokens: prompt, completion_tokens: bound, total_tokens: prompt + bound }
@@ -69,7 +69,7 @@ async function startWith(dollars: string, options: Partial<GatewayOptions> & { r
   const started = await start({
     vendors: [openai({ apiKey: 'vendor-key', baseURL: vendor.origin })],
     models: [
-      { id: 'long', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: LONGEST_ANSWER } },
+      { id: 'long', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: MAX_ANSWER } },
     ],
     prices: { currency: 'USD', prices: rows },
     ...rest,
@@ -90,7 +90,7 @@ const unbounded = (count: number): object[] =>
 
 describe('a batch whose requests set no bound', () => {
   test.each([
-    ['the longest answer where all of them cost at most 2 % of the balance', '1000', LONGEST_ANSWER],
+    ['the longest answer where all of them cost at most 2 % of the balance', '1000', MAX_ANSWER],
     ['16,384 tokens where the longest answers cost more', '10', 16_384],
     ['what half of a small balance pays for', '1', 3_571],
   ])('gets %s, and costs the vendor no more than is held', async (_title, dollars, bound) => {

@@ -4,7 +4,7 @@ import { exampleDraft } from '../../src/testing/contracts/contract-runner.ts'
 import { type UsageRecord, usageRecord } from '../../src/usage/usage-record.ts'
 
 const AT_MS = Date.UTC(2026, 10, 27)
-const MOST_ON_A_PAGE = 1_000
+const MAX_ON_A_PAGE = 1_000
 
 /** Reports of these records, newest first, in pages as the gateway gives them. */
 function reportsOf(times: ReadonlyMap<string, number>) {
@@ -13,7 +13,7 @@ function reportsOf(times: ReadonlyMap<string, number>) {
     const within = [...times]
       .filter(([, endedAtMs]) => endedAtMs >= Number(from) && endedAtMs < Number(to))
       .sort(([, one], [, other]) => other - one)
-    const page = within.slice(Number(cursor), Number(cursor) + MOST_ON_A_PAGE)
+    const page = within.slice(Number(cursor), Number(cursor) + MAX_ON_A_PAGE)
     read += page.length
     const next = Number(cursor) + page.length
     return { records: page.map(recordOf), next: next < within.length ? String(next) : undefined }

@@ -29,7 +29,7 @@ export type GatewayOperation =
 const ACCOUNT = 'acct_history'
 const HOUR_MS = 3_600_000
 /** Turns of a call until it is over; a database takes some. */
-const MOST_TURNS = 5_000
+const MAX_TURNS = 5_000
 
 /** Kinds of lines that some of the histories of a test must have led to. */
 export const MOVED: EntryKind[] = ['credit', 'charge', 'owed', 'repayment', 'refund', 'adjustment', 'expiry']
@@ -250,7 +250,7 @@ async function chat(
     .then(() => {
       isOver = true
     })
-  for (let turn = 0; turn < MOST_TURNS && !isOver; turn++) {
+  for (let turn = 0; turn < MAX_TURNS && !isOver; turn++) {
     if (leavesAfter !== undefined && turn === leavesAfter) leaving.abort()
     await bench.settle()
     if (turn % 20 === 19) await bench.pass(100)

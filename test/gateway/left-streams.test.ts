@@ -238,7 +238,7 @@ describe('a model that reasons unseen', () => {
         report = () => void response.end(WRITE.chat.end + WRITE.chat.usage)
       },
       {},
-      { reasonsUnseen: true },
+      { hasHiddenReasoning: true },
     )
     const caller = call('chat')
     await caller.received('harbour')
@@ -254,7 +254,7 @@ describe('a model that reasons unseen', () => {
     ['that is not done within drainMs', { drainMs: 100 }],
     ['whose calls the host has cancelled', { disconnect: 'cancel' }],
   ])('%s is charged for what it can have written in that time', async (_which, options) => {
-    await start((response) => void response.write(answer), options, { reasonsUnseen: true })
+    await start((response) => void response.write(answer), options, { hasHiddenReasoning: true })
     const caller = call('chat')
     await caller.received('harbour')
     const ended = await leave(caller)

@@ -340,7 +340,7 @@ test('does not send a call again with another credential after the caller discon
 })
 
 test('reasoning that nobody sees and nobody reports is charged as it was held for, whole and streamed (6 tokens before, now 2,000)', async () => {
-  await start((response) => json(response, completion()), { models: [{ ...TEST_MODELS[0], reasonsUnseen: true }] })
+  await start((response) => json(response, completion()), { models: [{ ...TEST_MODELS[0], hasHiddenReasoning: true }] })
   const response = await started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
   const { usage } = (await response.json()) as { usage?: object }
 

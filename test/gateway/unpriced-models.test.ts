@@ -18,7 +18,7 @@ afterEach(async () => {
 const ignore = (): void => undefined
 
 /** Returns the log of a gateway with OpenAI and an unconfigured Voyage about prices at its start. */
-async function toldBy(options: Partial<GatewayOptions>): Promise<readonly string[]> {
+async function messageAndParam(options: Partial<GatewayOptions>): Promise<readonly string[]> {
   const lines: string[] = []
   const logger: Logger = { debug: ignore, info: (line) => void lines.push(line), warn: ignore, error: ignore }
   const vendors = [openai({ apiKey: 'vendor-key-canary-7f3a' }), voyage()]
@@ -45,7 +45,7 @@ const isFree = (id: string): boolean => id.startsWith('omni-moderation-')
 const FREE = 2
 
 test('start tells once how many models of the configured vendors have no price', async () => {
-  const lines = await toldBy({ prices: pricesOf('gpt-4o', 'gp-image-2', 'vy-4') })
+  const lines = await messageAndParam({ prices: pricesOf('gpt-4o', 'gp-image-2', 'vy-4') })
   await started!.gateway.start()
   const models = callable().length
 
@@ -58,7 +58,7 @@ test('start tells once how many models of the configured vendors have no price',
 })
 
 test('a price of a pattern counts for each model that it holds for', async () => {
-  await toldBy({ prices: pricesOf('gpt-*') })
+  await messageAndParam({ prices: pricesOf('gpt-*') })
   const unpriced = callable().filter((id) => !id.startsWith('gpt-') && !isFree(id)).length
 
   expect(unpriced).toBeGreaterThan(0)
@@ -67,14 +67,14 @@ test('a price of a pattern counts for each model that it holds for', async () =>
 
 test('rows of the host count once, under their own id', async () => {
   const models = [{ id: 'fast', kind: 'chat', vendor: 'openai', upstream: 'gpt-4o-mini' }] as const
-  await toldBy({ models, prices: pricesOf('fast') })
+  await messageAndParam({ models, prices: pricesOf('fast') })
   const without = callable().length
 
   expect(started!.gateway.unpricedModels()).toEqual({ unpriced: without - 1 - FREE, models: without })
 })
 
 test('list prices leave few, and their number is that of the models whose call is refused', async () => {
-  await toldBy({ prices: listPrices() })
+  await messageAndParam({ prices: listPrices() })
   const { unpriced, models } = started!.gateway.unpricedModels()!
   const priced = new Set(started!.gateway.prices()?.map(({ model }) => model))
 
@@ -88,5 +88,5 @@ test.each<[string, Partial<GatewayOptions>]>([
   ['billing is off', { billing: 'off' }],
   ['a list of the host does not tell its rows', { prices: { quote: () => undefined } }],
 ])('logs nothing if %s', async (_when, options) => {
-  expect(await toldBy(options)).toEqual([])
+  expect(await messageAndParam(options)).toEqual([])
 })

@@ -10,7 +10,7 @@ import type { PipelineContext } from '../../src/pipeline/pipeline-context.ts'
 function charged(
   estimate: Usage,
   failure: Partial<AttemptFailure>,
-  { reasonsUnseen = false, isMaking = false, readOnMs = 0 } = {},
+  { hasHiddenReasoning = false, isMaking = false, readOnMs = 0 } = {},
 ) {
   const call = {
     estimate,
@@ -27,7 +27,7 @@ function charged(
     unreported: undefined,
   }
   const context = { clock: { now: () => 2_000 } } as PipelineContext
-  return abandonedUsage(context, call, last, { reasonsUnseen, isMaking })
+  return abandonedUsage(context, call, last, { hasHiddenReasoning, isMaking })
 }
 
 describe('a disconnected caller', () => {
@@ -42,7 +42,7 @@ describe('a disconnected caller', () => {
   test('pays for the time that passed where the call was stopped while a model reasoned unseen, at most the hold', () => {
     const estimate = { inputTokens: 100, outputTokens: 1_000 }
 
-    const unseen = { reasonsUnseen: true }
+    const unseen = { hasHiddenReasoning: true }
     expect(charged(estimate, {}, unseen).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 200 })
     expect(charged({ ...estimate, outputTokens: 50 }, {}, unseen).estimatedUsage?.outputTokens).toBe(50)
     expect(charged(estimate, {}).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 0 })
@@ -59,7 +59,7 @@ describe('a disconnected caller', () => {
   test('pays nothing for a call that its vendor failed', () => {
     const estimate = { inputTokens: 100, outputTokens: 1_000 }
 
-    expect(charged(estimate, { outcome: 'failing' }, { reasonsUnseen: true })).toMatchObject({
+    expect(charged(estimate, { outcome: 'failing' }, { hasHiddenReasoning: true })).toMatchObject({
       usage: undefined,
       estimatedUsage: undefined,
     })

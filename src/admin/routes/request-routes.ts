@@ -52,7 +52,7 @@ const filters = {
 const DEFAULT_LIMIT = 50
 
 /** Approximate number of records that are read for one page. */
-const MOST_READ = 10_000
+const MAX_READ = 10_000
 /** Maximum number of records in one query. */
 const LARGEST_PIECE = 500
 
@@ -119,7 +119,7 @@ async function filteredPage(gateway: Administration, { range, after, limit, want
   let next = after
   let piece = limit
   // A half-full page is sufficient: the rest would be read in ever smaller parts.
-  for (let read = 0; read < MOST_READ; ) {
+  for (let read = 0; read < MAX_READ; ) {
     // A store in this process answers without waiting, so calls would wait for all parts.
     if (read > 0) await endOfTurn()
     const page = await gateway.usage.records({ ...range, cursor: next, limit: piece })

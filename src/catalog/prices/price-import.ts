@@ -245,8 +245,8 @@ interface DecimalAmount {
 }
 
 /** Bounds of a price row's `amount` and `per`. */
-const MOST_FRACTION_DIGITS = 18
-const MOST_WHOLE_DIGITS = 15
+const MAX_FRACTION_DIGITS = 18
+const MAX_WHOLE_DIGITS = 15
 const LARGEST_PER_DIGITS = 12
 
 /**
@@ -275,7 +275,7 @@ function shiftedText(numerator: bigint, scale: number): string | undefined {
     denominator: 10n ** BigInt(Math.max(scale, 0)),
   })
   const [whole = '', fraction = ''] = text.split('.')
-  return whole.length > MOST_WHOLE_DIGITS || fraction.length > MOST_FRACTION_DIGITS ? undefined : text
+  return whole.length > MAX_WHOLE_DIGITS || fraction.length > MAX_FRACTION_DIGITS ? undefined : text
 }
 
 type Entry = Readonly<Record<string, unknown>>

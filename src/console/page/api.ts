@@ -191,8 +191,8 @@ export interface Read<Answer> {
 
 const POLL_MS = 5_000
 /** An equal change within this time counts as one click: the second click of a double click, or a key that is held. */
-const SAME_PRESS_MS = 1_000
-const LONGEST_READ_MS = 60_000
+const DOUBLE_CLICK_MS = 1_000
+const MAX_READ_MS = 60_000
 const NEVER = Number.NEGATIVE_INFINITY
 
 /** Called if the operator is not, or no longer, known. */
@@ -237,7 +237,7 @@ export function useData<Answer>(path: string | undefined, isLive = false): Read<
     if (!isLive) return undefined
     const timer = setInterval(() => {
       // An answer that takes longer than this interval would otherwise be aborted each time, and never be shown.
-      const isUnderWay = Date.now() - (readingSinceMs.current ?? 0) < LONGEST_READ_MS
+      const isUnderWay = Date.now() - (readingSinceMs.current ?? 0) < MAX_READ_MS
       if (document.visibilityState === 'visible' && !isUnderWay) reload()
     }, POLL_MS)
     return () => clearInterval(timer)
@@ -272,7 +272,7 @@ export function useChange<Answer>(onMade: (answer: Answer) => void): Change<Answ
       const text = JSON.stringify([method, path, body])
       const { madeAtMs } = intent.current
       if (intent.current.text !== text || madeAtMs !== NEVER) {
-        if (intent.current.text === text && performance.now() - madeAtMs < SAME_PRESS_MS) return
+        if (intent.current.text === text && performance.now() - madeAtMs < DOUBLE_CLICK_MS) return
         intent.current = { text, key: newIdempotencyKey(), madeAtMs: NEVER }
       }
       setState({ isRunning: true })

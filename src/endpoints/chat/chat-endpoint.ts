@@ -291,7 +291,7 @@ class ChatTextReader implements TextStreamReader {
       const { delta, finish_reason: finish } = choice
       const isFirst = !this.#seen.has(index)
       this.#seen.add(index)
-      if (saysTwice(choice)) isBare = false
+      if (repeatsContent(choice)) isBare = false
       if (isJsonObject(delta)) {
         const known = this.#annotations.get(index) ?? 0
         const { annotations } = delta
@@ -369,7 +369,7 @@ class ChatTextReader implements TextStreamReader {
   }
 
   mended(event: AnswerObject): boolean {
-    const twice = choicesOf(event).filter(saysTwice)
+    const twice = choicesOf(event).filter(repeatsContent)
     for (const choice of twice) for (const name of WHOLE_MEMBERS) delete choice[name]
     return twice.length > 0
   }
@@ -394,7 +394,7 @@ class ChatTextReader implements TextStreamReader {
 /** Members of a choice in which some vendors repeat the whole text. Chunks of the dialect have none. */
 const WHOLE_MEMBERS = ['message', 'text'] as const
 
-function saysTwice(choice: AnswerObject): boolean {
+function repeatsContent(choice: AnswerObject): boolean {
   return WHOLE_MEMBERS.some((name) => choice[name] !== undefined)
 }
 

@@ -348,7 +348,7 @@ export interface ChatOperation {
   /** Values of `protocol` that rows of its models may have. If omitted, they have none. */
   readonly protocols?: readonly string[]
   /** Whether the model reasons in this call without showing it. Default false. */
-  reasonsUnseen?(call: VendorCall<ChatRequest>): boolean
+  hasHiddenReasoning?(call: VendorCall<ChatRequest>): boolean
   /** Billing fields of surcharges that never reach the vendor, because the translation drops their request fields. */
   readonly leavesOut?: ReadonlySet<string>
   /** Whether the vendor fetches images given as https URLs. Default true. If false, the gateway sends bytes. */
@@ -378,19 +378,19 @@ export function chatByCall(
   of: (call: VendorCall<ChatRequest>) => ChatOperation,
   common: Partial<ChatOperation>,
 ): ChatOperation {
-  const reasonsUnseen = (call: VendorCall<ChatRequest>): boolean => of(call).reasonsUnseen?.(call) ?? false
+  const hasHiddenReasoning = (call: VendorCall<ChatRequest>): boolean => of(call).hasHiddenReasoning?.(call) ?? false
   return {
     ...common,
     toWire: (call) => of(call).toWire(call),
     fromWire: (answer, call) => of(call).fromWire(answer, call),
     brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
     decoder: (call, writer) => of(call).decoder(call, writer),
-    reasonsUnseen,
+    hasHiddenReasoning,
     passThrough: {
       applies: (call) => of(call).passThrough?.applies(call) === true,
       fromWire: (chunks, call) => of(call).passThrough?.fromWire(chunks, call),
       stream: (call) => of(call).passThrough!.stream!(call),
-      reasonsUnseen,
+      hasHiddenReasoning,
     },
   }
 }
@@ -417,8 +417,8 @@ export function createChatOperation(chat: ChatOperation, call: VendorCall<ChatRe
 }
 
 /** Whether the model reasons invisibly. The row of the model takes precedence over the vendor. */
-export function reasonsUnseen(chat: ChatOperation, call: VendorCall<ChatRequest>): boolean {
-  return call.model.reasonsUnseen ?? chat.reasonsUnseen?.(call) ?? false
+export function hasHiddenReasoning(chat: ChatOperation, call: VendorCall<ChatRequest>): boolean {
+  return call.model.hasHiddenReasoning ?? chat.hasHiddenReasoning?.(call) ?? false
 }
 
 /**
@@ -455,13 +455,13 @@ export function brokenBody(
 
 class TranslatedChat implements Operation {
   readonly requests: readonly WireRequest[]
-  readonly reasonsUnseen: boolean
+  readonly hasHiddenReasoning: boolean
   readonly #chat: ChatOperation
   readonly #call: VendorCall<ChatRequest>
 
   constructor(requests: readonly WireRequest[], chat: ChatOperation, call: VendorCall<ChatRequest>) {
     this.requests = requests
-    this.reasonsUnseen = reasonsUnseen(chat, call)
+    this.hasHiddenReasoning = hasHiddenReasoning(chat, call)
     this.#chat = chat
     this.#call = call
   }

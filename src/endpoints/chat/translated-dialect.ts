@@ -19,7 +19,7 @@ import {
   type ChatOffer,
   type ChatOperation,
   completionTextBytes,
-  reasonsUnseen,
+  hasHiddenReasoning,
   TranslatedStream,
   wireOfTranslation,
 } from './chat-operation.ts'
@@ -128,7 +128,7 @@ function translated<Request, Translation extends ChatTranslation>(
  */
 export class TranslatedOperation<Request, Translation extends ChatTranslation> implements Operation {
   readonly requests: readonly WireRequest[]
-  readonly reasonsUnseen: boolean
+  readonly hasHiddenReasoning: boolean
   readonly #dialect: TranslatedDialect<Request, Translation>
   readonly #chat: ChatOperation
   readonly #chatCall: VendorCall<ChatRequest>
@@ -138,7 +138,7 @@ export class TranslatedOperation<Request, Translation extends ChatTranslation> i
     const { translation, chatCall, wireOf } = translated(dialect, call, chat)
     const wire = wireOf((asked) => wireOfTranslation(chat, asked))
     this.requests = [wire]
-    this.reasonsUnseen = reasonsUnseen(chat, chatCall)
+    this.hasHiddenReasoning = hasHiddenReasoning(chat, chatCall)
     this.#dialect = dialect
     this.#chat = chat
     this.#chatCall = chatCall

@@ -301,7 +301,7 @@ class ResponsesTextReader implements TextStreamReader {
       this.#response = response
       if (type === 'response.created') this.#created = event
       const isOver = !/\.(?:created|in_progress|queued)$/.test(type)
-      const repeated = outputTexts(response['output'], ['response', 'output']).map((text) => fromBehind(text, 1))
+      const repeated = outputTexts(response['output'], ['response', 'output']).map((text) => dropPathPrefix(text, 1))
       return { added: [], repeated, ended: isOver ? [''] : [], isBare: false }
     }
     if (isJsonObject(item)) {
@@ -387,7 +387,7 @@ function inOutput(part: TextPart, output: number, at: readonly (string | number)
   return { ...part, id: fieldPath(['output', output, ...at, ...part.path.slice(1)]) }
 }
 
-function fromBehind(part: TextPart, count: number): TextPart {
+function dropPathPrefix(part: TextPart, count: number): TextPart {
   return { ...part, id: fieldPath(part.path.slice(count)) }
 }
 

@@ -18,7 +18,7 @@ export function responsesMedia(request: ResponsesRequest): readonly MediaInput[]
 }
 
 /** Whether tools of the vendor add texts to the prompt that only its report counts. */
-export function readsUnseen(request: ResponsesRequest): boolean {
+export function hasUnreportedInput(request: ResponsesRequest): boolean {
   return declared(request).some(isRunByVendor)
 }
 

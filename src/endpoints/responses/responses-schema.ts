@@ -6,7 +6,7 @@ import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 import { itemType, type ResponsesItem } from './responses-request.ts'
 
 /** Smallest `max_output_tokens` that the API accepts. */
-const LEAST_OUTPUT_TOKENS = 16
+const MIN_OUTPUT_TOKENS = 16
 const MAX_METADATA_PAIRS = 16
 const MAX_URL_LENGTH = 2048
 
@@ -120,7 +120,7 @@ export const responsesSchema = onDemand(() =>
   z
     .looseObject({
       ...fields(),
-      max_output_tokens: z.int().min(LEAST_OUTPUT_TOKENS).max(LARGEST_TOKEN_BOUND).nullish(),
+      max_output_tokens: z.int().min(MIN_OUTPUT_TOKENS).max(LARGEST_TOKEN_BOUND).nullish(),
       stream: z.boolean().nullish(),
       stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
       store: z.boolean().nullish(),

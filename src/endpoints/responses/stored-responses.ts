@@ -268,11 +268,11 @@ async function readConversation(
 
 /** Creates the error for a conversation that does not exist or belongs to another caller. */
 export function conversationNotFound(id: string): GatewayError {
-  const problem = `Conversation with id '${id.slice(0, LONGEST_ID_SHOWN)}' not found.`
+  const problem = `Conversation with id '${id.slice(0, MAX_ID_SHOWN)}' not found.`
   return invalidField('conversation', problem, 'conversation_not_found')
 }
 
-const LONGEST_ID_SHOWN = 200
+const MAX_ID_SHOWN = 200
 
 function shown(conversation: StoredConversation | undefined): object {
   if (conversation === undefined) throw new GatewayError('conversation_not_found')
@@ -425,7 +425,7 @@ const UNMADE: ReadonlySet<unknown> = new Set(['failed', 'cancelled'])
 
 /** Creates the error that clients know (OpenAI, "Conversation state"). */
 function previousNotFound(id: string): GatewayError {
-  const shown = id.slice(0, LONGEST_ID_SHOWN)
+  const shown = id.slice(0, MAX_ID_SHOWN)
   const problem = `Previous response with id '${shown}' not found.`
   return invalidField('previous_response_id', problem, 'previous_response_not_found')
 }
@@ -451,7 +451,7 @@ async function resolved(
     if (itemType(item) !== 'item_reference') return item
     const kept = found.get(item.id ?? '')
     if (kept !== undefined) return kept
-    const shown = (item.id ?? '').slice(0, LONGEST_ID_SHOWN)
+    const shown = (item.id ?? '').slice(0, MAX_ID_SHOWN)
     const problem = `Item with id '${shown}' not found. Items are not kept when store is false.`
     throw invalidField(`input[${index}]`, problem)
   })

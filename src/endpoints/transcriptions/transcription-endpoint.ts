@@ -207,13 +207,13 @@ function formRequest({ fields, file, form }: TranscriptionForm, model: ModelFact
 const INPUT_TOKENS_PER_SECOND = 32
 const OUTPUT_TOKENS_PER_SECOND = 12
 /** For the frame of an answer, however short. */
-const FEWEST_OUTPUT_TOKENS = 64
+const MIN_OUTPUT_TOKENS = 64
 
 /** Models are sold by the second, or by tokens; the estimate names both. */
 function estimate(request: TranscriptionRequest, textTokens: number, { limits }: ModelFacts): Usage {
   const audioSeconds = audioLength(request)
   const inputAudioTokens = Math.ceil(audioSeconds * INPUT_TOKENS_PER_SECOND)
-  const said = FEWEST_OUTPUT_TOKENS + Math.ceil(audioSeconds * OUTPUT_TOKENS_PER_SECOND)
+  const said = MIN_OUTPUT_TOKENS + Math.ceil(audioSeconds * OUTPUT_TOKENS_PER_SECOND)
   return {
     inputTokens: inputAudioTokens + textTokens,
     inputAudioTokens,

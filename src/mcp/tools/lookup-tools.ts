@@ -4,7 +4,7 @@ import { isInScope } from '../../catalog/model-scope.ts'
 import { MODEL_KINDS } from '../../core/model-kind.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
 import type { ListedModel } from '../../gateway/model-list.ts'
-import { type Caller, defineTool, LOOKS_UP } from '../tool.ts'
+import { type Caller, defineTool, READ_ONLY_ANNOTATIONS } from '../tool.ts'
 
 /** Tool that lists and filters the models of `GET /v1/models`. */
 export const listModels = defineTool({
@@ -13,7 +13,7 @@ export const listModels = defineTool({
   description:
     `Lists the models with their kinds: ${MODEL_KINDS.join(', ')}. Limits and abilities of one ` +
     'model are in gateway://catalog/{model}.',
-  annotations: LOOKS_UP,
+  annotations: READ_ONLY_ANNOTATIONS,
   input: z.object({
     kind: z.enum(MODEL_KINDS).optional().describe('Models of this kind only.'),
     available_only: z
@@ -51,7 +51,7 @@ export const estimateCost = defineTool({
   description:
     'Returns the maximum cost of a request without sending it: the amount that would be held while it runs. The ' +
     'final charge is usually lower. The estimate is free.',
-  annotations: LOOKS_UP,
+  annotations: READ_ONLY_ANNOTATIONS,
   input: z.object({
     endpoint: z.enum(endpointIds).describe('Endpoint of the request.'),
     request: z
@@ -76,7 +76,7 @@ export const getBalance = defineTool({
   name: 'get_balance',
   title: 'Read the balance',
   description: 'Returns the balance of the account of this key, and the amount that is held for requests in progress.',
-  annotations: LOOKS_UP,
+  annotations: READ_ONLY_ANNOTATIONS,
   input: z.object({}),
   output: z.looseObject({
     id: z.string(),

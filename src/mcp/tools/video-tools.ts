@@ -62,7 +62,7 @@ export const getVideoTask = defineTool({
 /** Below one minute, the default timeout of the protocol's clients. */
 const DEFAULT_WAIT_SECONDS = 50
 
-const LONGEST_WAIT_SECONDS = 900
+const MAX_WAIT_SECONDS = 900
 
 /** Interval between reads of the task, in milliseconds. The gateway polls the vendor only as often as the vendor recommends. */
 const LOOK_INTERVAL_MS = 2_000
@@ -80,9 +80,9 @@ export const waitForVideo = defineTool({
     timeout_seconds: z
       .number()
       .min(0)
-      .max(LONGEST_WAIT_SECONDS)
+      .max(MAX_WAIT_SECONDS)
       .optional()
-      .describe(`Maximum wait. Default ${DEFAULT_WAIT_SECONDS}, at most ${LONGEST_WAIT_SECONDS}.`),
+      .describe(`Maximum wait. Default ${DEFAULT_WAIT_SECONDS}, at most ${MAX_WAIT_SECONDS}.`),
   }),
   output: taskRecord.extend({ finished: z.boolean().describe('Whether the task ended before the timeout.') }),
   async answer({ task_id: id, timeout_seconds: timeoutSeconds = DEFAULT_WAIT_SECONDS }, context) {

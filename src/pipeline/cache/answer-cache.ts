@@ -53,7 +53,7 @@ export interface CacheSettings {
 }
 
 /** Cache settings of a request. */
-export interface CacheWish {
+export interface CacheRequest {
   readonly rules: CachedAnswers<Admitted['body'], object>
   /** Mode that the caller requested, or `undefined` for none. */
   readonly mode: 'use' | 'refresh' | 'only' | undefined
@@ -76,7 +76,7 @@ export interface CacheStats {
 }
 
 const MODES: ReadonlySet<string> = new Set(['use', 'refresh', 'off', 'only'])
-const LONGEST_PARTITION = 200
+const MAX_PARTITION = 200
 
 /** The response cache as the pipeline uses it. */
 export class AnswerCache {
@@ -92,7 +92,7 @@ export class AnswerCache {
    * Returns the cache settings of a request, or `undefined` if it bypasses the cache.
    * @throws GatewayError `invalid_request` for a header with an unknown value.
    */
-  wishOf(admitted: Admitted): CacheWish | undefined {
+  wishOf(admitted: Admitted): CacheRequest | undefined {
     const { endpoint, body, bytes, request, principal, chain, routeOverride, answerId } = admitted
     const { cached: rules } = endpoint
     const model = chain[0]!
@@ -109,7 +109,7 @@ export class AnswerCache {
     if (rule === undefined && mode === undefined) return undefined
     if (rules.isExcluded(body)) return undefined
     const who = rule?.partition ?? settings.partition
-    const partition = [who, ...(narrow === undefined ? NOBODY : [narrow])]
+    const partition = [who, ...(narrow === undefined ? NO_SUBJECTS : [narrow])]
     if (who !== 'gateway') partition.push(principal.accountId)
     if (who === 'key') partition.push(principal.keyId)
     if (who === 'user') {
@@ -128,7 +128,7 @@ export class AnswerCache {
   }
 
   /** Returns the key of a request in these generations; see {@link ResponseCache.generation}. */
-  keyOf(admitted: Admitted, wish: CacheWish, generations: readonly number[], vendors: Vendors): string | undefined {
+  keyOf(admitted: Admitted, wish: CacheRequest, generations: readonly number[], vendors: Vendors): string | undefined {
     const { endpoint, body, bytes, chain, request } = admitted
     const { rules, partition } = wish
     const model = chain[0]!
@@ -152,11 +152,11 @@ export class AnswerCache {
   }
 }
 
-function modeOf(header: string | undefined): CacheWish['mode'] | 'off' {
+function modeOf(header: string | undefined): CacheRequest['mode'] | 'off' {
   if (header === undefined) return undefined
   const mode = header.trim().toLowerCase()
   if (!MODES.has(mode)) throw headerError('x-signalbox-cache', 'must be use, refresh, only or off')
-  return mode as CacheWish['mode'] | 'off'
+  return mode as CacheRequest['mode'] | 'off'
 }
 
 function ttlOf(header: string | undefined): number | undefined {
@@ -167,13 +167,13 @@ function ttlOf(header: string | undefined): number | undefined {
 
 type Vendors = ReadonlyMap<string, Vendor>
 
-const NOBODY: readonly string[] = []
+const NO_SUBJECTS: readonly string[] = []
 const NO_HEADERS: readonly string[] = []
 
 /** Callers may separate their own entries further, beyond the partition of the operator. */
 function partitionOf(header: string | undefined): string | undefined {
-  if (header === undefined || header.length <= LONGEST_PARTITION) return header
-  throw headerError('x-signalbox-cache-partition', `must have at most ${LONGEST_PARTITION} characters`)
+  if (header === undefined || header.length <= MAX_PARTITION) return header
+  throw headerError('x-signalbox-cache-partition', `must have at most ${MAX_PARTITION} characters`)
 }
 
 function headerError(param: string, problem: string): GatewayError {
@@ -197,7 +197,7 @@ function isMatch(pattern: string, id: string): boolean {
 
 /** Returns name and value of each header that affects the answer at one of the vendors of a model. */
 function headersOf(
-  rules: CacheWish['rules'],
+  rules: CacheRequest['rules'],
   { vendor, routes }: CatalogModel,
   vendors: Vendors,
   request: Admitted['request'],
@@ -279,10 +279,10 @@ function withLength(text: string): string {
 
 /** One call for all of a small request is cheaper than one call per member. Larger data is not copied. */
 const scratch = Buffer.allocUnsafeSlow(16 * 1024)
-const MOST_BYTES_OF_CHARACTER = 3
+const MAX_BYTES_OF_CHARACTER = 3
 
 function digestOf(head: string, body: Buffer, members: readonly JsonMember[]): string {
-  if (head.length * MOST_BYTES_OF_CHARACTER + body.byteLength > scratch.byteLength) {
+  if (head.length * MAX_BYTES_OF_CHARACTER + body.byteLength > scratch.byteLength) {
     const digest = createHash('sha256').update(head)
     for (const { valueStart, end } of members) digest.update(body.subarray(valueStart, end))
     return digest.digest('base64url')

@@ -37,7 +37,7 @@ export class CachePlan {
 export type FlightOutcome = Uint8Array | 'lead' | 'alone'
 
 /** Number of times that a waiting request replaces a failed leader. After that, each request calls a vendor itself. */
-const MOST_SUCCESSIONS = 2
+const MAX_SUCCESSIONS = 2
 
 /**
  * Equal concurrent requests: one calls the vendor, and the others wait for its answer. Errors of the leader stay its own; one of
@@ -78,7 +78,7 @@ export class Flight {
     if (this.#isOver) return
     const waiting = this.#waiting
     const next = waiting?.values().next().value
-    if (waiting === undefined || next === undefined || this.#successions >= MOST_SUCCESSIONS) {
+    if (waiting === undefined || next === undefined || this.#successions >= MAX_SUCCESSIONS) {
       this.#end('alone')
       return
     }

@@ -22,7 +22,7 @@ import { type ReserveOutcome, reservePriced, StoredReplay } from '../reserve.ts'
 import { announce, cachedHead, respondReplay, respondWhole } from '../respond.ts'
 import type { StreamEnd, StreamReceiver } from '../stream-call.ts'
 import type { CallEnding, OpenStream, Unfinished } from '../vendor-response.ts'
-import type { AnswerCache, CacheWish } from './answer-cache.ts'
+import type { AnswerCache, CacheRequest } from './answer-cache.ts'
 import { CachePlan, type Flight, type FlightOutcome } from './cache-plan.ts'
 
 const COMPLETED: CallEnding = { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
@@ -281,7 +281,7 @@ const OWN_THREAD_FROM_BYTES = 128 * 1024
 
 /** Number of events that are searched for the id of a streamed answer, and its minimum length: a short id may occur elsewhere too. */
 const EVENTS_WITH_ID = 4
-const SHORTEST_ID = 8
+const MIN_ID = 8
 
 /** Speed matters more than size, because the events of a stream are repetitive. */
 const COMPRESSION = { level: 1 } as const
@@ -417,7 +417,7 @@ const NO_IDS = { idSteps: [] as readonly number[], idLength: 0 }
 /** Finds the id of an answer: at one position of a JSON answer, or in any number of events. */
 function idsIn(body: Buffer, isStream: boolean, paths: readonly (readonly string[])[]): typeof NO_IDS {
   const id = isStream ? streamId(body, paths) : idAt(body, paths, 0, body.byteLength)
-  if (id === undefined || id.length < SHORTEST_ID || !/^[\w.-]+$/.test(id)) return NO_IDS
+  if (id === undefined || id.length < MIN_ID || !/^[\w.-]+$/.test(id)) return NO_IDS
   const quoted = Buffer.from(`"${id}"`)
   const idSteps: number[] = []
   let last = 0
@@ -461,14 +461,14 @@ function costIn(body: Buffer, mark: string): EntryHead['cost'] {
   return end === -1 ? undefined : { start, end }
 }
 
-const LONGEST_PREFIX = 16
+const MAX_PREFIX = 16
 const DIGITS = '0123456789abcdef'
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 /** Returns another id of the same length and kind: the prefix up to the first `-` or `_` stays, and so do such characters after it. */
 function freshId(id: string): string {
   const mark = id.search(/[-_]/)
-  const kept = mark === -1 || mark > LONGEST_PREFIX || /^[0-9a-f]+$/.test(id.slice(0, mark)) ? 0 : mark + 1
+  const kept = mark === -1 || mark > MAX_PREFIX || /^[0-9a-f]+$/.test(id.slice(0, mark)) ? 0 : mark + 1
   const alphabet = /^[0-9a-f-]*$/.test(id.slice(kept)) ? DIGITS : LETTERS
   const random = randomBytes(id.length)
   let fresh = id.slice(0, kept)
@@ -576,7 +576,7 @@ async function keyOf(
   context: PipelineContext,
   cache: AnswerCache,
   admitted: Admitted,
-  wish: CacheWish,
+  wish: CacheRequest,
 ): Promise<string | undefined> {
   const { store } = cache.settings
   const nowMs = context.clock.now()

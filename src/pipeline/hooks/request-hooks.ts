@@ -24,7 +24,7 @@ export type WrittenRequest = Pick<ParsedRequest, 'body' | 'bytes'>
 /** Result of the request hooks. */
 export interface HookedOutcome {
   readonly changed: ParsedRequest | undefined
-  readonly answered: { readonly hook: CompiledHook; readonly said: HookSaid } | undefined
+  readonly answered: { readonly hook: CompiledHook; readonly said: HookReply } | undefined
 }
 
 /**
@@ -84,7 +84,7 @@ export async function runRequestHooks(
 }
 
 /** @throws TypeError for an answer together with a rewrite, and for an answer that cannot be sent. */
-function saidBy(result: RequestResult, admitted: Admitted, current: WrittenRequest): HookSaid {
+function saidBy(result: RequestResult, admitted: Admitted, current: WrittenRequest): HookReply {
   if (result.body !== undefined || result.texts !== undefined)
     throw new TypeError('a hook returned an answer and another request')
   return checkedAnswer(result.answer, admitted, current)
@@ -237,7 +237,7 @@ class CallFailure extends CallHookFacts implements HookFailure {
 const COMPLETED: CallEnding = { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
 
 /** Checked answer of a hook to a request. */
-type HookSaid =
+type HookReply =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'raw'; readonly status: number; readonly headers: readonly string[]; readonly body: Buffer }
 
@@ -253,7 +253,7 @@ function checkedAnswer(
   answer: unknown,
   { endpoint }: Pick<Admitted, 'endpoint'>,
   { body }: Pick<ParsedRequest, 'body'>,
-): HookSaid {
+): HookReply {
   if (!isJsonObject(answer)) throw new TypeError('answer must be an object')
   const unknown = Object.keys(answer).find((name) => !['text', 'body', 'status', 'headers'].includes(name))
   if (unknown !== undefined) throw new TypeError(`answer has an unknown member ${JSON.stringify(unknown)}`)
@@ -267,7 +267,7 @@ function checkedAnswer(
   return { kind: 'text', text: answer['text'] }
 }
 
-function rawAnswer({ body, status = 200, headers = {} }: Readonly<Record<string, unknown>>): HookSaid {
+function rawAnswer({ body, status = 200, headers = {} }: Readonly<Record<string, unknown>>): HookReply {
   if (!(Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599))
     throw new TypeError('answer.status must be from 200 to 599')
   if (!isJsonObject(headers)) throw new TypeError('answer.headers must be an object')
@@ -305,7 +305,7 @@ function bytesOf(body: unknown): { readonly bytes: Buffer; readonly type: string
 export async function answerByHook(
   context: PipelineContext,
   admitted: Admitted,
-  { hook, said }: { readonly hook: CompiledHook; readonly said: HookSaid },
+  { hook, said }: { readonly hook: CompiledHook; readonly said: HookReply },
 ): Promise<void> {
   let outcome: ReserveOutcome
   try {

@@ -42,7 +42,7 @@ import {
   timeParameter,
 } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
-import { orWithoutRecord } from './postgres-usage.ts'
+import { retryWithoutRecord } from './postgres-usage.ts'
 
 /** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
 const PURGED_PER_ROUND = 2_000
@@ -167,7 +167,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
         detailsParameter(details),
         thresholds !== undefined,
       ]
-      const { value, ...refused } = await orWithoutRecord(record, (sent) =>
+      const { value, ...refused } = await retryWithoutRecord(record, (sent) =>
         run(`SELECT ${CHARGE_COLUMNS} FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`, [
           ...values,
           sent,

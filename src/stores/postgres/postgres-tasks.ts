@@ -16,7 +16,7 @@ import {
   timeParameter,
 } from './postgres-connection.ts'
 import { postgresDialect, workIn } from './postgres-statements.ts'
-import { orWithoutRecord } from './postgres-usage.ts'
+import { retryWithoutRecord } from './postgres-usage.ts'
 
 interface PostgresTasksParts {
   readonly schema: string
@@ -57,7 +57,7 @@ export function postgresTasks(
           : [answered.claim.claimedBy ?? null, timeParameter(answered.claim.expiresAtMs - nowMs)]
       const statement = `SELECT s.changed, s.is_charge, ${CHARGE_COLUMNS} FROM ${schema}.change_task(
         $1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) AS s`
-      const { value, ...refused } = await orWithoutRecord(settle?.record, (sent) => {
+      const { value, ...refused } = await retryWithoutRecord(settle?.record, (sent) => {
         const all = [...values, sent, ...claimed]
         if (keeps === undefined) return run(statement, all)
         return transaction(async (session) => {

@@ -73,7 +73,7 @@ export function recordParameter(draft: UsageDraft | undefined): string | null {
  * Runs a statement that writes a record, and again without it if the server rejects the record: data exceptions and integrity
  * violations (PostgreSQL, appendix A, classes 22 and 23). A record must not prevent a charge.
  */
-export async function orWithoutRecord<Value>(
+export async function retryWithoutRecord<Value>(
   draft: UsageDraft | undefined,
   send: (record: string | null) => Promise<Value>,
 ): Promise<{ readonly value: Value; readonly recordFault?: unknown }> {

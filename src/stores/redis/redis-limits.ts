@@ -8,7 +8,7 @@ import { RecentMap } from '../../core/maps.ts'
 import { isPending } from '../../core/maybe-promise.ts'
 import { memoryCache } from '../memory/memory-cache.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../rate-limiter.ts'
-import { LONGEST_CACHE_KEEP_MS, type ResponseCache } from '../response-cache.ts'
+import { MAX_CACHE_KEEP_MS, type ResponseCache } from '../response-cache.ts'
 import { redisConcurrencyLimiter, redisRateLimiter } from './redis-limiters.ts'
 import { type RedisClient, redisLink, replyRunner, scriptRunner } from './redis-link.ts'
 import { bucketKey, PROBE, script } from './redis-scripts.ts'
@@ -155,7 +155,7 @@ export interface RedisCache extends ResponseCache {
 }
 
 const DEFAULT_LOCAL_BYTES = 16 * 1024 * 1024
-const SHORTEST_SECRET = 24
+const MIN_SECRET = 24
 
 /** Time for which this process uses a generation that another one may have raised. */
 const GENERATION_MS = 1_000
@@ -171,7 +171,7 @@ const READ_GENERATION = script(`return {redis.call('GET', KEYS[1]) or '0'}`)
 // No entry outlives a generation that was dropped.
 const RAISE_GENERATION = script(`
 local generation = redis.call('INCR', KEYS[1])
-redis.call('PEXPIRE', KEYS[1], ${LONGEST_CACHE_KEEP_MS * 2})
+redis.call('PEXPIRE', KEYS[1], ${MAX_CACHE_KEEP_MS * 2})
 return {generation}`)
 
 /**
@@ -185,8 +185,8 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
   const { client, prefix = 'signalbox:', secret, deadlineMs = 50, clock = systemClock } = options
   const { local = memoryCache({ maxBytes: DEFAULT_LOCAL_BYTES }) } = options
   if (/[{}]/.test(prefix)) throw new TypeError('redisCache: prefix must not contain braces')
-  if (secret !== undefined && !(secret.length >= SHORTEST_SECRET))
-    throw new TypeError(`redisCache: secret must have at least ${SHORTEST_SECRET} characters`)
+  if (secret !== undefined && !(secret.length >= MIN_SECRET))
+    throw new TypeError(`redisCache: secret must have at least ${MIN_SECRET} characters`)
   if (!(Number.isFinite(deadlineMs) && deadlineMs > 0))
     throw new TypeError('redisCache: deadlineMs must be a positive number')
   const logger = usableLogger(options.logger)
@@ -235,7 +235,7 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
     async set(key, entry, keepMs, nowMs) {
       if (local !== false) await local.set(key, entry, keepMs, nowMs)
       const value = Buffer.from(entry.buffer, entry.byteOffset, entry.byteLength).toString('base64')
-      const keptMs = Math.min(Math.ceil(keepMs), LONGEST_CACHE_KEEP_MS)
+      const keptMs = Math.min(Math.ceil(keepMs), MAX_CACHE_KEEP_MS)
       const reply = await link.call(WRITE, [placeOf(key)], [value, `${keptMs}`])
       if (reply === undefined) throw new Error('the shared cache is unreachable')
     },

@@ -75,8 +75,8 @@ function isInSet(set: number, index: number): boolean {
 
 /** Approximate number of rows of the first step of a query. Later steps read as many as fit into the time of a step. */
 const FIRST_ROWS = 500
-const FEWEST_ROWS = 100
-const MOST_ROWS = 4_000
+const MIN_ROWS = 100
+const MAX_ROWS = 4_000
 /** Approximate time for which a step may block the event loop, in milliseconds. */
 const STEP_MS = 5
 
@@ -183,7 +183,7 @@ class SeriesSteps implements SqliteSeries {
     if (this.#query.top === undefined) assertRowLimit(this.#groups.size, this.#query.limit)
     const wanted = (this.#rowsPerStep * STEP_MS) / Math.max(0.1, performance.now() - startedAtMs)
     // At most twice as many as before, because the next rows may be on disk.
-    this.#rowsPerStep = Math.round(Math.max(FEWEST_ROWS, Math.min(MOST_ROWS, 2 * this.#rowsPerStep, wanted)))
+    this.#rowsPerStep = Math.round(Math.max(MIN_ROWS, Math.min(MAX_ROWS, 2 * this.#rowsPerStep, wanted)))
     return this.#place !== undefined
   }
 

@@ -19,7 +19,7 @@ import type { TaskKind } from '../webhook-payload.ts'
 export const BATCH_CREDENTIAL_ID = '-batches'
 
 /** How long an expired batch stays open if no process runs it: the next process that does charges its answers. */
-export const LONGEST_WAIT_MS = 365 * 24 * 60 * 60_000
+export const MAX_WAIT_MS = 365 * 24 * 60 * 60_000
 
 /** How a batch ends after at least one request was sent. */
 export type BatchEnd = 'completed' | 'expired' | 'cancelled'
@@ -273,7 +273,7 @@ function countsOf(task: TaskRecord): InlineBatchCounts {
 }
 
 /** Lifetime of outcomes if their deletion at the end of the batch fails. */
-const OUTCOMES_KEPT_MS = LONGEST_WAIT_MS + 30 * 24 * 60 * 60_000
+const OUTCOMES_KEPT_MS = MAX_WAIT_MS + 30 * 24 * 60 * 60_000
 
 /** Unix milliseconds from which the outcomes of a batch may be purged. */
 export function outcomesExpireAtMs(task: TaskRecord): number {

@@ -1,7 +1,7 @@
 // See docs/decisions/0016-batches.md.
 
 import { Buffer } from 'node:buffer'
-import { CallsUnderWay, Pool } from '../../core/calls-in-flight.ts'
+import { InFlightCalls, Pool } from '../../core/calls-in-flight.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { parseExactJson } from '../../core/exact-json.ts'
 import type { NativeReport, NativeResult } from '../../endpoints/batches.ts'
@@ -40,12 +40,12 @@ export type NativeTurn =
 const PACED: NativeTurn = { kind: 'paced' }
 
 /** Maximum number of attempts to submit a batch to its vendor. */
-const MOST_TRIES = 4
+const MAX_TRIES = 4
 const RETRY_MS = 15_000
 
 /** The vendor is polled after a tenth of the time that the batch has taken so far, within these limits. */
-const SHORTEST_WAIT_MS = 2_000
-const LONGEST_WAIT_MS = 60_000
+const MIN_WAIT_MS = 2_000
+const MAX_WAIT_MS = 60_000
 
 /** How long to search for a batch whose creation was not answered, in milliseconds. After it, the request can no longer arrive. */
 const SEARCH_MS = 60_000
@@ -60,7 +60,7 @@ const GIVE_UP_MS = 90 * 60_000
  */
 export class NativeRun {
   readonly #job: BatchJob
-  readonly #calls = new CallsUnderWay()
+  readonly #calls = new InFlightCalls()
   #reason: StopReason | undefined
   #journal!: NativeJournal
 
@@ -134,7 +134,7 @@ export class NativeRun {
     const ended = await endedLines(this.#job.settings, this.#job.task.id)
     // A batch that an earlier release, or a gateway without this option, has begun continues in the same way.
     if (!wasBegun && ended.size > 0) return undefined
-    if (!isFit || this.#journal.count('begun') >= MOST_TRIES) return await this.#pacedFor('it cannot be captured')
+    if (!isFit || this.#journal.count('begun') >= MAX_TRIES) return await this.#pacedFor('it cannot be captured')
     await this.#journal.append({ step: 'begun' })
     try {
       const plan = await captureRequests(this.#job, { ended, isStopped: () => this.#reason !== undefined })
@@ -173,7 +173,7 @@ export class NativeRun {
       await this.#pacedFor('no key of its vendor is configured')
       return PACED
     }
-    return this.#isGivenUp ? await this.#giveUp(plan) : this.#waits(LONGEST_WAIT_MS)
+    return this.#isGivenUp ? await this.#giveUp(plan) : this.#waits(MAX_WAIT_MS)
   }
 
   async #submit(at: NativeVendor): Promise<NativeTurn> {
@@ -213,7 +213,7 @@ export class NativeRun {
   async #unsent(at: NativeVendor, response: Unanswered): Promise<NativeTurn> {
     const reason = reasonOf(response)
     await this.#journal.append({ step: 'refused', reason })
-    if (mayPass(response) && this.#journal.count('refused') < MOST_TRIES) {
+    if (mayPass(response) && this.#journal.count('refused') < MAX_TRIES) {
       at.warn('a vendor did not accept a batch; it is sent again', response)
       return this.#waits(RETRY_MS * this.#journal.count('refused'))
     }
@@ -365,8 +365,8 @@ export class NativeRun {
 
   get #pollWaitMs(): number {
     const sinceMs = this.#nowMs - (this.#journal.latest('created')?.atMs ?? this.#nowMs)
-    const longestMs = this.#isOver ? RETRY_MS : LONGEST_WAIT_MS
-    return this.#job.context.taskPollIntervalMs ?? Math.min(longestMs, Math.max(SHORTEST_WAIT_MS, sinceMs / 10))
+    const longestMs = this.#isOver ? RETRY_MS : MAX_WAIT_MS
+    return this.#job.context.taskPollIntervalMs ?? Math.min(longestMs, Math.max(MIN_WAIT_MS, sinceMs / 10))
   }
 
   get #retryWaitMs(): number {
@@ -378,7 +378,7 @@ export class NativeRun {
 const SAVE_BATCH_SIZE = 16
 
 /** Number of requests that the vendor reports as not executed. */
-export interface Unmade {
+export interface UnexecutedCounts {
   readonly expired: number
   readonly cancelled: number
 }
@@ -398,7 +398,7 @@ class ResultCollection {
    * @param isStopped Ends the reading early.
    * @throws ResultsUnreadable, and whatever the stores throw.
    */
-  async read(at: BatchVendor, results: readonly string[], isStopped: () => boolean): Promise<Unmade> {
+  async read(at: BatchVendor, results: readonly string[], isStopped: () => boolean): Promise<UnexecutedCounts> {
     const { task } = this.#job
     const ended = await endedLines(this.#job.settings, task.id)
     const index = await PlanIndex.of(this.#job.settings, task.id)
@@ -515,7 +515,7 @@ const NEWLINE = 0x0a
 
 /** Size of a part of the plan that is read at a time, and the maximum number of parts in memory. */
 const WINDOW_BYTES = 512 * 1024
-const MOST_WINDOWS = 64
+const MAX_WINDOWS = 64
 
 /** Gives access to the requests of a batch by number, in any order, without all of them in memory. */
 class PlanIndex {
@@ -570,7 +570,7 @@ class PlanIndex {
     const window = known ?? this.#read(number)
     this.#windows.set(number, window)
     for (const oldest of this.#windows.keys()) {
-      if (this.#windows.size <= MOST_WINDOWS) break
+      if (this.#windows.size <= MAX_WINDOWS) break
       this.#windows.delete(oldest)
     }
     return window

@@ -30,7 +30,7 @@ const UPLOAD_TIMEOUT_MS = 30 * 60_000
 /** Maximum lag of a vendor's clock, in milliseconds. */
 const CLOCK_SKEW_MS = 10 * 60_000
 /** Maximum number of pages of a vendor's batches that one search reads. */
-const MOST_PAGES = 20
+const MAX_PAGES = 20
 
 /** Vendor with a batch API, and the key for its calls. */
 export interface BatchVendor extends CalledVendor {
@@ -88,7 +88,7 @@ export class NativeVendor {
     if (search === undefined) throw new TypeError('the batches of this vendor cannot be found by their names')
     const sought = { name, sinceMs: sentAtMs - CLOCK_SKEW_MS }
     let after: string | undefined
-    for (let page = 0; page < MOST_PAGES; page++) {
+    for (let page = 0; page < MAX_PAGES; page++) {
       const call = search.call(after, this.called.apiKey)
       const found = await this.call(call, (answer) => search.read(answer, sought))
       if (found.kind !== 'answer' || found.value.batchId !== undefined) return found

@@ -32,7 +32,7 @@ export type RequestResult =
   | { readonly kind: 'stopped' }
 
 /** Finished call whose unbilled usage has not been reported yet. */
-interface UntoldCall {
+interface UnreportedCall {
   readonly reserved: Reserved
   readonly candidate: Candidate
   readonly ending: CallEnding
@@ -71,7 +71,7 @@ export class RequestRun implements Completion {
   /** Call that the outcome of the request is charged for. */
   #charged: UsedCall | undefined
   /** Call whose unbilled usage is still to be reported, or `undefined` if it was reported or there was no call. */
-  #untold: UntoldCall | undefined
+  #untold: UnreportedCall | undefined
 
   constructor(job: BatchJob, run: BatchRequestRun) {
     this.#job = job

@@ -28,7 +28,7 @@ import {
   chooseBatchBound,
   costAtBound,
   isBatch,
-  LONGEST_WAIT_MS,
+  MAX_WAIT_MS,
   NO_COSTS,
   writtenCosts,
 } from './batch-record.ts'
@@ -84,7 +84,7 @@ export async function submitBatch(
   const id = context.ids.next(idPrefix)
   const checks = new RequestChecks(context, endpoint, principal)
   // The plan is deleted at the end of the batch. This time applies if that deletion fails.
-  const plan = { id: planId(id), expiresAtMs: begunAtMs + COMPLETION_WINDOW_MS + LONGEST_WAIT_MS }
+  const plan = { id: planId(id), expiresAtMs: begunAtMs + COMPLETION_WINDOW_MS + MAX_WAIT_MS }
   try {
     await settings.blobs.put(plan, plannedLines(settings, submission, checks))
   } catch (error) {
@@ -251,7 +251,7 @@ function taskOf(
   const deferred = {
     body: '',
     begun: {},
-    deadlineAtMs: expiresAtMs + LONGEST_WAIT_MS,
+    deadlineAtMs: expiresAtMs + MAX_WAIT_MS,
     principal: deferredPrincipal(principal),
   }
   return newTask(context, {

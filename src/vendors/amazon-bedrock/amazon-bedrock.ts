@@ -8,11 +8,11 @@ import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embedd
 import { firstHeader } from '../../wire/headers.ts'
 import { type AwsLocation, awsAddress, awsFailure, baseModelId, listedModelIds } from '../shared/aws.ts'
 import { unsupportedParameter } from '../shared/invalid-response.ts'
-import { thinksUnseen } from '../shared/messages-abilities.ts'
+import { hasHiddenThinking } from '../shared/messages-abilities.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { type AnswerRepair, OPENAI_RULES, plainMessages } from '../shared/openai-chat-dialect.ts'
 import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
-import { reasoningTags, reasonsUnseen } from '../shared/reasoning.ts'
+import { hasHiddenReasoning, reasoningTags } from '../shared/reasoning.ts'
 import { bearerHeaders, commonParts } from '../shared/vendor-options.ts'
 import type {
   ApiKeys,
@@ -77,7 +77,7 @@ export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
     path: `${prefix}${OPENAI_PATHS[service]}/chat/completions`,
     rulesFor: (upstream: string) => (isGrok(upstream) ? GROK_RULES : OPENAI_DIALECT_RULES),
     takesImageUrls: false,
-    reasonsUnseen: openaiReasonsUnseen,
+    hasHiddenReasoning: openaiReasonsUnseen,
     streamFailure: errors.fromStream,
   }
   const others = openaiChat({ ...dialect, answerRepair: CALL_ID_REPAIR })
@@ -111,11 +111,13 @@ function converseChat(prefix: string, apiKeys: readonly string[]): ChatOperation
       limits.maxOutputTokens ?? converseAbilities(upstream).messages.maxOutputTokens,
     makesAnswerFormats: () => true,
     leavesOut: SURCHARGES_LEFT_OUT,
-    reasonsUnseen: ({ model, request }) => {
+    hasHiddenReasoning: ({ model, request }) => {
       const { messages, reasoningFields } = converseAbilities(model.upstream)
       const { reasoning_effort: effort } = request
       const isAsked = effort !== undefined && effort !== null && effort !== 'none'
-      return reasoningFields === undefined ? thinksUnseen(messages, effort) && messages.thinking !== 'none' : isAsked
+      return reasoningFields === undefined
+        ? hasHiddenThinking(messages, effort) && messages.thinking !== 'none'
+        : isAsked
     },
   }
 }
@@ -161,7 +163,9 @@ function isGrok(upstream: string): boolean {
 /** Whether a model of OpenAI reasons without showing it for this request. Its open-weight models show their reasoning. */
 function openaiReasonsUnseen(upstream: string, request: ChatRequest): boolean {
   const base = baseModelId(upstream)
-  return OPENAI_MODEL.test(base) && !isOpenWeight(upstream) && reasonsUnseen(base.replace(OPENAI_MODEL, ''), request)
+  return (
+    OPENAI_MODEL.test(base) && !isOpenWeight(upstream) && hasHiddenReasoning(base.replace(OPENAI_MODEL, ''), request)
+  )
 }
 
 /** Ids that start from zero in each answer and therefore repeat in the next turn. */

@@ -254,11 +254,11 @@ function usageEvent({ usage: counts, serviceTier }: Members): Members {
 const PRELUDE_BYTES = 12
 const CHECKSUM_BYTES = 4
 /** Size of a frame without headers and payload. */
-const LEAST_FRAME_BYTES = PRELUDE_BYTES + CHECKSUM_BYTES
+const MIN_FRAME_BYTES = PRELUDE_BYTES + CHECKSUM_BYTES
 /** Maximum size of a frame's headers that the format allows. */
 const MAX_HEADER_BYTES = 128 * 1024
 /** Maximum size of a frame that the format allows: headers plus a payload of 24 MiB. */
-const MAX_FRAME_BYTES = LEAST_FRAME_BYTES + MAX_HEADER_BYTES + 24 * 1024 * 1024
+const MAX_FRAME_BYTES = MIN_FRAME_BYTES + MAX_HEADER_BYTES + 24 * 1024 * 1024
 
 /** Sizes of header values by type. Byte and string values have a length prefix instead. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, undefined, undefined, 8, 16] as const
@@ -342,7 +342,7 @@ function frameBytes(bytes: Buffer, start: number): number {
   const headers = bytes.readUInt32BE(start + 4)
   if (crc32(bytes.subarray(start, start + 8)) !== bytes.readUInt32BE(start + 8))
     throw new EventFrameError('the checksum of the beginning of a frame is wrong')
-  if (headers > MAX_HEADER_BYTES || total > MAX_FRAME_BYTES || total < headers + LEAST_FRAME_BYTES)
+  if (headers > MAX_HEADER_BYTES || total > MAX_FRAME_BYTES || total < headers + MIN_FRAME_BYTES)
     throw new EventFrameError(`a frame of ${total} bytes with headers of ${headers} bytes cannot be read`)
   return total
 }

@@ -15,7 +15,7 @@ import {
   googleFailure,
   withRemedy,
 } from '../shared/google.ts'
-import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
+import { hasHiddenThinking, modelAbilities, ownsReasoning } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
 import { commonParts, type KeyHeaders, keyHeaders } from '../shared/vendor-options.ts'
 import type {
@@ -123,7 +123,8 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
       makesAnswerFormats: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
-      reasonsUnseen: ({ model, request }) => thinksUnseen(modelAbilities(model.upstream), request.reasoning_effort),
+      hasHiddenReasoning: ({ model, request }) =>
+        hasHiddenThinking(modelAbilities(model.upstream), request.reasoning_effort),
       takesImageUrls: () => false,
     },
     messages: hostedMessages(host, apiKeys),

@@ -2,7 +2,7 @@ import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exa
 import { isJsonObject, objectOf, parseVendorJson } from '../../core/json.ts'
 import { checkEnumerated, memberNames } from '../../core/known-members.ts'
 import { type AwsLocation, awsAddress, awsFailure, baseModelId, listedModelIds } from '../shared/aws.ts'
-import { modelAbilities, ownsReasoning, thinksUnseen } from '../shared/messages-abilities.ts'
+import { hasHiddenThinking, modelAbilities, ownsReasoning } from '../shared/messages-abilities.ts'
 import { chatFromWire } from '../shared/messages-answer.ts'
 import {
   commonParts,
@@ -153,7 +153,8 @@ function messagesVendor(
       makesAnswerFormats: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
-      reasonsUnseen: ({ model, request }) => thinksUnseen(modelAbilities(model.upstream), request.reasoning_effort),
+      hasHiddenReasoning: ({ model, request }) =>
+        hasHiddenThinking(modelAbilities(model.upstream), request.reasoning_effort),
     },
     messages: messagesOperation(address, apiKeys),
     media: anthropicMedia,

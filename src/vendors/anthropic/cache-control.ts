@@ -7,7 +7,7 @@ import type { MessagesTool } from '../shared/messages-tools.ts'
 import type { VendorCall } from '../vendor.ts'
 
 /** Maximum number of marks per request (Anthropic, "Prompt caching"). */
-const MOST_MARKS = 4
+const MAX_MARKS = 4
 
 /** A block or tool that may carry a mark. */
 interface Marked {
@@ -38,11 +38,11 @@ export function withCacheControl(
   const messages = body.messages.map((turn) => markedTurn(turn, marks, report))
   if (marks.length === 0)
     return cachesPrompt(call) ? { ...body, ...endsMarked({ ...body, messages }) } : { ...body, messages }
-  for (const { on, field } of marks.slice(0, -MOST_MARKS)) {
+  for (const { on, field } of marks.slice(0, -MAX_MARKS)) {
     delete on.cache_control
     report(field)
   }
-  shortenBehindMinutes(marks.slice(-MOST_MARKS), report)
+  shortenBehindMinutes(marks.slice(-MAX_MARKS), report)
   return {
     ...body,
     ...(tools === undefined ? {} : { tools }),

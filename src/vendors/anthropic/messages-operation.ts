@@ -21,7 +21,7 @@ import type { KnownEvents } from '../../wire/event-template.ts'
 import type { ByteSpan } from '../../wire/json-cursor.ts'
 import { ByteEdits, findMembers, lastItem, replaceString } from '../../wire/json-edits.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import { modelAbilities, thinksUnseen } from '../shared/messages-abilities.ts'
+import { hasHiddenThinking, modelAbilities } from '../shared/messages-abilities.ts'
 import { latestUsage, normalisedUsage, readMessagesUsage, usageFrom } from '../shared/messages-answer.ts'
 import { freshId, type UsedIds } from '../shared/messages-conversation.ts'
 import type {
@@ -373,9 +373,9 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
     fromWire: passMessage,
     answerHeaders: ['anthropic-version', 'anthropic-beta'],
     extraFeatures,
-    reasonsUnseen: ({ model, request }) =>
-      readsUnseen(request) ||
-      thinksUnseen(
+    hasHiddenReasoning: ({ model, request }) =>
+      hasUnreportedInput(request) ||
+      hasHiddenThinking(
         modelAbilities(model.upstream),
         request.thinking?.type === 'disabled' ? 'none' : request.thinking?.type,
       ),
@@ -391,7 +391,7 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
 const READING_TOOLS = ['web_search_', 'web_fetch_', 'code_execution_', 'advisor_'] as const
 
 /** Whether tools of the vendor add texts to the prompt that only its report counts. */
-function readsUnseen(request: MessagesRequest): boolean {
+function hasUnreportedInput(request: MessagesRequest): boolean {
   const { mcp_servers: servers } = request
   if (Array.isArray(servers) && servers.length > 0) return true
   return requestTools(request).some((tool) => READING_TOOLS.some((prefix) => isServerTool(tool, prefix)))

@@ -24,7 +24,7 @@ import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
-import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
+import { effortUnseen, hasHiddenReasoning, ownsEncryptedReasoning } from '../shared/reasoning.ts'
 import {
   commonParts,
   keyHeaders,
@@ -124,7 +124,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     path: path('chat/completions'),
     rulesFor: (deployment) =>
       rules[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
-    reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
+    hasHiddenReasoning: (deployment, request) => hasHiddenReasoning(modelOf(deployment), request),
     abilities: ({ upstream, efforts }) => openaiAbilities(modelOf(upstream), efforts),
   })
   const responses: OpenAIResponsesDialect = {
@@ -133,7 +133,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     rules: ROUTING_RULES,
     // No page of Azure's lists the count.
     countsTokens: false,
-    reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
+    hasHiddenReasoning: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
   }
   return {
     ...parts,

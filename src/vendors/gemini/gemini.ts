@@ -102,7 +102,7 @@ const BOUNDARY = 'signalbox-batch'
 const PAGE_SIZE = 100
 
 /** Maximum length of ids to delete. Longer ones, as of results, are rejected; their files expire after two days. */
-const LONGEST_FILE_ID = 40
+const MAX_FILE_ID = 40
 
 const BATCH_ID = /^batches\/[\w-]{1,200}$/
 const FILE_ID = /^files\/([\w-]{1,200})$/
@@ -180,7 +180,7 @@ function uploadBody(name: string): NativeCall['body'] {
 }
 
 function isDeletable(fileId: string): boolean {
-  return (FILE_ID.exec(fileId)?.[1] ?? '').length <= LONGEST_FILE_ID
+  return (FILE_ID.exec(fileId)?.[1] ?? '').length <= MAX_FILE_ID
 }
 
 type Fields = Readonly<Record<string, unknown>>

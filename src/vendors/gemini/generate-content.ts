@@ -30,7 +30,8 @@ export function generateContent(
       fromWire: chatFromWire,
       brokenAnswer,
       decoder: chatDecoder,
-      reasonsUnseen: ({ model, request }) => thinks(request.reasoning_effort, modelAbilities(model.upstream).thinking),
+      hasHiddenReasoning: ({ model, request }) =>
+        thinks(request.reasoning_effort, modelAbilities(model.upstream).thinking),
       takesImageUrls: (model) => modelAbilities(model.upstream).fetchesUrls,
       takesFileUrls: (model) => modelAbilities(model.upstream).fetchesUrls,
     },

@@ -27,7 +27,7 @@ import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, TEXT_ABILITIES, WHISPER_ABILITIES } from '../shared/openai-transcriptions.ts'
-import { effortUnseen, ownsEncryptedReasoning, reasonsUnseen } from '../shared/reasoning.ts'
+import { effortUnseen, hasHiddenReasoning, ownsEncryptedReasoning } from '../shared/reasoning.ts'
 import {
   commonParts,
   type SafetyIdentifierOptions,
@@ -85,7 +85,7 @@ function transcriptionModel(
 }
 
 /** Maximum breakpoints in addition to the implicit one at the end of the prompt (OpenAI, "Prompt caching"). */
-const MOST_BREAKPOINTS = 3
+const MAX_BREAKPOINTS = 3
 
 /** GPT-5.6 and later. */
 const BREAKPOINT_MODELS = /^(?:ft:)?gpt-(?:[6-9]|[12]\d|5\.(?:[6-9]|\d{2}))/
@@ -106,7 +106,7 @@ const markedMessages: FieldMapping<ChatRequest> = {
     plainMessages.apply(body, value)
     body['messages'] = withBreakpoints(body['messages'] as ChatMessage[])
   },
-  losses: (value) => (marksIn(value) > MOST_BREAKPOINTS ? ['cache_control'] : []),
+  losses: (value) => (marksIn(value) > MAX_BREAKPOINTS ? ['cache_control'] : []),
 }
 
 /** Rules of a chat that is translated into Responses, which itself reports marks that it has no place for. */
@@ -116,7 +116,7 @@ const RESPONSES_BREAKPOINTS: FieldRules<ChatRequest> = {
     apply: (body, value) => {
       body['messages'] = withBreakpoints(value as ChatMessage[], isItemOfParts)
     },
-    losses: (value) => (marksIn(value, isItemOfParts) > MOST_BREAKPOINTS ? ['cache_control'] : []),
+    losses: (value) => (marksIn(value, isItemOfParts) > MAX_BREAKPOINTS ? ['cache_control'] : []),
   },
 }
 
@@ -129,7 +129,7 @@ function withBreakpoints(
   messages: readonly ChatMessage[],
   takesThem?: (message: ChatMessage) => boolean,
 ): ChatMessage[] {
-  let surplus = marksIn(messages, takesThem) - MOST_BREAKPOINTS
+  let surplus = marksIn(messages, takesThem) - MAX_BREAKPOINTS
   return messages.map((message) => {
     if (!Array.isArray(message.content) || !message.content.some(isMarked) || takesThem?.(message) === false)
       return message
@@ -213,7 +213,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
   const chat = openaiChat({
     path: `${prefix}${API_PATH}/chat/completions`,
     rulesFor: (upstream) => (takesBreakpoints(upstream) ? BREAKPOINT_RULES : OPENAI_RULES)[fieldOf(upstream)],
-    reasonsUnseen,
+    hasHiddenReasoning,
     abilities: ({ upstream, efforts }) => openaiAbilities(upstream, efforts),
     moderates: true,
     takesCacheControl: takesBreakpoints,
@@ -222,7 +222,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
   const responses: OpenAIResponsesDialect = {
     path: `${prefix}${API_PATH}/responses`,
     rules: ROUTING_RULES,
-    reasonsUnseen: effortUnseen,
+    hasHiddenReasoning: effortUnseen,
     moderates: true,
     chatRulesFor: (upstream) => (takesBreakpoints(upstream) ? RESPONSES_BREAKPOINTS : {}),
     streamFailure: errors.fromStream,

@@ -3,7 +3,7 @@ import { awsDomain } from '../../credentials/aws.ts'
 import { asBuffer } from '../../wire/chunks.ts'
 import { firstHeader } from '../../wire/headers.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
-import { askedWait, isContextOverflow } from './openai-error.ts'
+import { isContextOverflow, retryAfterFrom } from './openai-error.ts'
 import { redactCredentials, type VendorAddress, vendorAddress } from './vendor-options.ts'
 
 type Verdict = Pick<VendorFailure, 'kind' | 'concerns'>
@@ -84,7 +84,7 @@ export function awsFailure(answer: WireAnswer, nowMs: number, apiKeys: readonly 
     ...failure,
     ...(requestId === undefined ? {} : { requestId }),
     ...(offsetMs === undefined ? {} : { clockOffsetMs: offsetMs }),
-    ...askedWait(failure, answer, nowMs),
+    ...retryAfterFrom(failure, answer, nowMs),
   }
 }
 

@@ -46,7 +46,8 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
     protocol: RESPONSES_PROTOCOL,
     protocols: [RESPONSES_PROTOCOL],
     abilities: ({ efforts }) => ({ efforts }),
-    reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
+    hasHiddenReasoning: ({ model, request }) =>
+      dialect.hasHiddenReasoning?.(model.upstream, request.reasoning_effort) ?? false,
     toWire(call) {
       const { request: plain, dropped: unread } =
         dialect.moderates === true ? { request: call.request, dropped: [] } : withoutModeration(call.request)

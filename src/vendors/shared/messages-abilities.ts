@@ -146,7 +146,7 @@ const EFFORTS: readonly unknown[] = ['minimal', 'low', 'medium', 'high', 'xhigh'
 
 // The vendor documents no such table. These are its minimum, then roughly doubled values.
 const BUDGET_TOKENS = [1024, 2048, 8192, 16_384, 24_576, 32_000] as const
-const LEAST_BUDGET_TOKENS = 1024
+const MIN_BUDGET_TOKENS = 1024
 
 /** Input of {@link reasoningToWire}. */
 interface ReasoningInput {
@@ -190,7 +190,7 @@ export function reasoningToWire(input: ReasoningInput, report: (field: string) =
  * thinking", summarised thinking).
  * @param asked `none` if thinking is turned off; undefined or null if the request does not set it.
  */
-export function thinksUnseen(abilities: ModelAbilities, asked: string | null | undefined): boolean {
+export function hasHiddenThinking(abilities: ModelAbilities, asked: string | null | undefined): boolean {
   if (asked === undefined || asked === null) return abilities.hidesThinking
   return asked !== 'none' || abilities.thinkingOff === 'impossible'
 }
@@ -204,8 +204,8 @@ function withoutThinking(abilities: ModelAbilities, report: (field: string) => v
 }
 
 function withBudget(rank: number, input: ReasoningInput, report: (field: string) => void): Reasoning {
-  const budgetTokens = Math.min(BUDGET_TOKENS[rank] ?? LEAST_BUDGET_TOKENS, Math.floor(input.maxTokens * 0.75))
-  if (!input.budgetAllowed || budgetTokens < LEAST_BUDGET_TOKENS) {
+  const budgetTokens = Math.min(BUDGET_TOKENS[rank] ?? MIN_BUDGET_TOKENS, Math.floor(input.maxTokens * 0.75))
+  if (!input.budgetAllowed || budgetTokens < MIN_BUDGET_TOKENS) {
     report('reasoning_effort')
     return { thinks: false }
   }

@@ -3,7 +3,7 @@ import type { ChatAbilities } from '../../endpoints/chat/chat-schema.ts'
 import { searchParam } from '../../endpoints/chat/chat-surcharges.ts'
 import type { PriceMember, PriceMembers } from '../../endpoints/price-members.ts'
 import type { MediaFacts, MediaRules } from '../vendor.ts'
-import { effortUnseen, reasonsUnseen } from './reasoning.ts'
+import { effortUnseen, hasHiddenReasoning } from './reasoning.ts'
 
 const LOW_TO_HIGH = ['low', 'medium', 'high'] as const
 const LOW_TO_XHIGH = [...LOW_TO_HIGH, 'xhigh'] as const
@@ -107,7 +107,7 @@ function ruleOf(upstream: string): ImageRule {
 function imageTokens({ width, height, detail }: MediaFacts, rule: ImageRule): number {
   if (rule.by === 'tiles') {
     if (detail === 'low') return rule.base
-    return rule.base + rule.tile * (width === undefined || height === undefined ? MOST_TILES : tileCount(width, height))
+    return rule.base + rule.tile * (width === undefined || height === undefined ? MAX_TILES : tileCount(width, height))
   }
   const most = detail === 'original' ? rule.mostOriginal : rule.most
   const needed = width === undefined || height === undefined ? most : Math.ceil(width / 32) * Math.ceil(height / 32)
@@ -115,17 +115,17 @@ function imageTokens({ width, height, detail }: MediaFacts, rule: ImageRule): nu
 }
 
 const TILE = 512
-const LONGEST_SIDE = 2048
+const MAX_SIDE = 2048
 const SHORTER_SIDE = 768
 /** Two rows of four: 768 × 2,048 pixels. */
-const MOST_TILES = 8
+const MAX_TILES = 8
 
 /** An image is scaled to fit 2,048 × 2,048, then to a shorter side of 768. Smaller images are not enlarged. */
 function tileCount(width: number, height: number): number {
-  const fitting = Math.min(1, LONGEST_SIDE / Math.max(width, height))
+  const fitting = Math.min(1, MAX_SIDE / Math.max(width, height))
   const scale = fitting * Math.min(1, SHORTER_SIDE / (Math.min(width, height) * fitting))
   // The vendor does not document how it rounds sizes, so one more pixel is counted.
-  return Math.min(MOST_TILES, Math.ceil((width * scale + 1) / TILE) * Math.ceil((height * scale + 1) / TILE))
+  return Math.min(MAX_TILES, Math.ceil((width * scale + 1) / TILE) * Math.ceil((height * scale + 1) / TILE))
 }
 
 /** Places of tools in a request: its own, those in namespaces, and those that items of the input bring. */
@@ -174,5 +174,5 @@ export function takesToolsByResponses(upstream: string, chat: ChatRequest): bool
   const { tools } = chat
   if (!Array.isArray(tools) || !tools.some(({ type }) => type === 'function')) return false
   // Without a protocol in the model's row, one search is charged, but Responses may make many, so such a chat stays rejected.
-  return MODEL.test(upstream) && reasonsUnseen(upstream, chat) && searchParam(chat) === undefined
+  return MODEL.test(upstream) && hasHiddenReasoning(upstream, chat) && searchParam(chat) === undefined
 }

@@ -295,7 +295,7 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
   if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
-  addCountsBeside(usage, value['total_tokens'])
+  addUnincludedCounts(usage, value['total_tokens'])
   return usage
 }
 
@@ -348,7 +348,7 @@ function countOf(value: unknown): number | undefined {
 }
 
 /** Adds cached tokens to the input, and reasoning to the output, if the total shows that they are not included. */
-export function addCountsBeside(usage: MutableUsage, total: unknown): void {
+export function addUnincludedCounts(usage: MutableUsage, total: unknown): void {
   if (isCacheBeside(total, usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
   if (isReasoningBeside(total, usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
 }

@@ -284,7 +284,7 @@ export interface OpenAIChatDialect {
   /** Returns which fields written by translations a model accepts. If omitted, all are sent. */
   readonly abilities?: ChatOperation['abilities']
   /** Whether a model, by the vendor's own id, reasons invisibly for this request. By default, its reasoning is shown. */
-  readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
+  readonly hasHiddenReasoning?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** Whether models may reject system messages after the first, so that translated conversations have only one. */
   readonly systemFirst?: true | undefined
   /** Whether the server supports the field `moderation`. Default false: it is dropped, and a request to block is rejected. */

@@ -48,10 +48,10 @@ const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
 
 /** Creates chat for a server with OpenAI's chat completions. Answers pass through to callers of the same dialect. */
 export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
-  const reasonsUnseen = ({ model, request }: VendorCall<ChatRequest>): boolean =>
-    dialect.reasonsUnseen?.(model.upstream, request) === true
+  const hasHiddenReasoning = ({ model, request }: VendorCall<ChatRequest>): boolean =>
+    dialect.hasHiddenReasoning?.(model.upstream, request) === true
   return {
-    reasonsUnseen,
+    hasHiddenReasoning,
     toWire: (call) => chatToWire(call, dialect),
     fromWire: (answer, call) =>
       isEventStream(answer) ? collectedChat([answer.body], call, dialect).read : wholeChat(answer, call, dialect),
@@ -76,7 +76,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
       : { takesCacheControl: ({ upstream }) => dialect.takesCacheControl?.(upstream) === true }),
     passThrough: {
       applies: (call) => !isCollected(call, dialect),
-      reasonsUnseen,
+      hasHiddenReasoning,
       fromWire: (chunks, call) => passChatBody(chunks, call, dialect),
       stream: (call) => new OpenAIChatPassThrough(call, dialect),
     },

@@ -133,7 +133,7 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
   return {
     fromAnswer: (answer, nowMs) => {
       const failure = failureOf(errorEnvelopeOf(answer), answer.status)
-      return { ...failure, ...askedWait(failure, answer, nowMs) }
+      return { ...failure, ...retryAfterFrom(failure, answer, nowMs) }
     },
     fromStream: (envelope) => {
       const failure = failureOf({ ...errorEnvelope(envelope), isStructured: true }, 0)
@@ -259,7 +259,7 @@ function choiceEnvelope(choice: Record<string, unknown>): ErrorEnvelope {
 }
 
 function fields(error: Record<string, unknown>): ErrorEnvelope {
-  const { message, param } = toldBy(error['message'])
+  const { message, param } = messageAndParam(error['message'])
   return {
     message,
     code: textOf(error['code']),
@@ -271,11 +271,11 @@ function fields(error: Record<string, unknown>): ErrorEnvelope {
 }
 
 function detailEnvelope(body: Record<string, unknown>): ErrorEnvelope {
-  return { ...SILENT, ...toldBy(body['detail']), code: textOf(body['error_code']), isStructured: true }
+  return { ...SILENT, ...messageAndParam(body['detail']), code: textOf(body['error_code']), isStructured: true }
 }
 
 /** Reads a text, a list of validation errors, an object with either as `detail` (Mistral), or anything else as JSON. */
-function toldBy(value: unknown): Pick<ErrorEnvelope, 'message' | 'param'> {
+function messageAndParam(value: unknown): Pick<ErrorEnvelope, 'message' | 'param'> {
   const told = isJsonObject(value) ? (value['detail'] ?? value) : value
   if (Array.isArray(told) && told.some(isJsonObject)) return validationErrors(told.filter(isJsonObject))
   if (typeof told !== 'object' || told === null) return { message: textOf(told), param: undefined }
@@ -305,15 +305,15 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-const HELPED_BY_WAITING: ReadonlySet<VendorFailure['kind']> = new Set(['rate_limited', 'unavailable', 'timeout'])
+const RETRYABLE_KINDS: ReadonlySet<VendorFailure['kind']> = new Set(['rate_limited', 'unavailable', 'timeout'])
 
 /** Returns the wait that a vendor's answer requests, unless the caller or the operator must change something. */
-export function askedWait(
+export function retryAfterFrom(
   { kind }: VendorFailure,
   answer: WireAnswer,
   nowMs: number,
 ): Pick<VendorFailure, 'retryAfterSeconds'> {
-  const seconds = HELPED_BY_WAITING.has(kind) ? retryAfterSeconds(answer.headers, nowMs) : undefined
+  const seconds = RETRYABLE_KINDS.has(kind) ? retryAfterSeconds(answer.headers, nowMs) : undefined
   return seconds === undefined ? {} : { retryAfterSeconds: seconds }
 }
 
@@ -321,15 +321,15 @@ export function askedWait(
 const WAIT_IN_TEXT = /\btry again in\s+(?:(\d+)\s*h)?(?:(\d+)\s*m(?!s|illi))?(?:(\d+(?:\.\d+)?)\s*(m?s))?/i
 
 /** Limits reset after a day at most. A longer wait is not plausible. */
-const LONGEST_TEXT_WAIT_SECONDS = 86_400
+const MAX_TEXT_WAIT_SECONDS = 86_400
 
 /** Returns the wait that the text of an error requests, because streams have no headers for it. */
 function waitInText({ kind, message }: VendorFailure): Pick<VendorFailure, 'retryAfterSeconds'> {
-  if (!HELPED_BY_WAITING.has(kind)) return {}
+  if (!RETRYABLE_KINDS.has(kind)) return {}
   const [, hours = 0, minutes = 0, count = 0, unit = 's'] = WAIT_IN_TEXT.exec(message) ?? []
   const seconds =
     Number(hours) * 3_600 + Number(minutes) * 60 + Number(count) / (unit.toLowerCase() === 'ms' ? 1_000 : 1)
-  return seconds === 0 || seconds > LONGEST_TEXT_WAIT_SECONDS ? {} : { retryAfterSeconds: seconds }
+  return seconds === 0 || seconds > MAX_TEXT_WAIT_SECONDS ? {} : { retryAfterSeconds: seconds }
 }
 
 /** Codes and types of vendors that only stand for an overflow. */

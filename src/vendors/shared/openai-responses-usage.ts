@@ -6,7 +6,7 @@ import { responseUsage } from '../../endpoints/responses/response-object.ts'
 import { type ResponsesRequest, responsesCacheTime } from '../../endpoints/responses/responses-request.ts'
 import { IMAGE_TOOL, imageToolUsage } from '../../endpoints/responses/responses-surcharges.ts'
 import type { VendorCall } from '../vendor.ts'
-import { addCacheWrites, addCountsBeside, isSameUsage, type MutableUsage } from './openai-chat-answer.ts'
+import { addCacheWrites, addUnincludedCounts, isSameUsage, type MutableUsage } from './openai-chat-answer.ts'
 import { openaiImageUsage } from './openai-images.ts'
 import { usageAtTier, withoutPurchasePrice } from './purchase-price.ts'
 
@@ -35,8 +35,8 @@ export function responsesUsage(
   if (!isJsonObject(counts)) return undefined
   const usage: MutableUsage = numbersAt(counts, COUNTS)
   addCacheWrites(usage, objectOf(counts['input_tokens_details']))
-  addCountsBeside(usage, counts['total_tokens'])
-  const searches = toldSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
+  addUnincludedCounts(usage, counts['total_tokens'])
+  const searches = reportedSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
   const images = request === undefined ? undefined : madeImages(response, request, imagesSeen)
   if (images !== undefined) usage.otherModels = [images]
@@ -96,7 +96,7 @@ function maySearch(tools: unknown): boolean {
   )
 }
 
-function toldSearches(tools: unknown, toolCalls: unknown): number | undefined {
+function reportedSearches(tools: unknown, toolCalls: unknown): number | undefined {
   const told = [memberOf(tools, 'web_search', 'num_requests'), memberOf(toolCalls, 'search_web', 'invocation')]
   return told.find((count) => typeof count === 'number')
 }

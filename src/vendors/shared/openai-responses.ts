@@ -8,7 +8,7 @@ import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { passTokenCount } from '../../endpoints/operation.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
 import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
-import { readsUnseen } from '../../endpoints/responses/responses-media.ts'
+import { hasUnreportedInput } from '../../endpoints/responses/responses-media.ts'
 import type { ResponsesPassThroughOperation } from '../../endpoints/responses/responses-operation.ts'
 import { inputItems, itemType, type ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import { asBuffer, joinChunks } from '../../wire/chunks.ts'
@@ -46,7 +46,7 @@ export interface OpenAIResponsesDialect {
   readonly moderates?: true | undefined
   /** False for servers that accept images only as bytes. */
   readonly takesImageUrls?: boolean | undefined
-  reasonsUnseen?(upstream: string, effort: string | null | undefined): boolean
+  hasHiddenReasoning?(upstream: string, effort: string | null | undefined): boolean
   /** See `OpenAIChatDialect`. */
   readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
   /** Returns the rules of chat fields before the translation into the dialect. If omitted, there are none. */
@@ -64,9 +64,9 @@ export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassT
     toWire: (call) => responsesToWire(call, sender, `${path}${query}`),
     fromWire: (chunks, call) => passResponse(chunks, call, dialect),
     stream: (call) => new OpenAIResponsesStream(call, dialect),
-    reasonsUnseen: ({ model, request }) =>
-      readsUnseen(request) ||
-      (model.reasonsUnseen ?? dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) === true),
+    hasHiddenReasoning: ({ model, request }) =>
+      hasUnreportedInput(request) ||
+      (model.hasHiddenReasoning ?? dialect.hasHiddenReasoning?.(model.upstream, request.reasoning?.effort) === true),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: false } : {}),
     ...(keepsAnswers
       ? {

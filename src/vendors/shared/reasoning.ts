@@ -64,7 +64,7 @@ function objectsOf(value: unknown): Record<string, unknown>[] {
 }
 
 /** An answer that begins with more blanks is text: each chunk of them would be looked through again. */
-const MOST_BLANKS = 256
+const MAX_BLANKS = 256
 
 /** A split chunk of an answer. */
 interface SplitText {
@@ -108,7 +108,7 @@ class ReasoningTagSplitter {
       if (begun.startsWith(this.#open)) {
         this.#state = 'reasoning'
         rest = begun.slice(this.#open.length)
-      } else if (this.#open.startsWith(begun) && rest.length - begun.length <= MOST_BLANKS)
+      } else if (this.#open.startsWith(begun) && rest.length - begun.length <= MAX_BLANKS)
         return this.#hold(rest, reasoning)
       else this.#state = 'text'
     }
@@ -207,15 +207,15 @@ const REASONING_MODEL = /^(?:ft:)?(?:o\d|gpt-(?:[5-9]|[12]\d)(?!-chat))/
  * `-chat` models of these versions were measured at `medium` (https://qiita.com/hanaya/items/51720cb429d543874abe), so they count
  * as reasoning.
  */
-const UNASKED_NONE = /^(?:ft:)?gpt-5\.[1-4](?:$|[:-](?!pro|codex|chat))/
+const DEFAULT_EFFORT_NONE = /^(?:ft:)?gpt-5\.[1-4](?:$|[:-](?!pro|codex|chat))/
 
 /** Whether a model, by the vendor's own id, reasons invisibly for this request. */
-export function reasonsUnseen(upstream: string, { reasoning_effort: effort }: ChatRequest): boolean {
+export function hasHiddenReasoning(upstream: string, { reasoning_effort: effort }: ChatRequest): boolean {
   return effortUnseen(upstream, effort)
 }
 
 /** Whether a model reasons invisibly at the requested effort. */
 export function effortUnseen(upstream: string, effort: string | null | undefined): boolean {
   if (effort !== undefined && effort !== null) return effort !== 'none'
-  return REASONING_MODEL.test(upstream) && !UNASKED_NONE.test(upstream)
+  return REASONING_MODEL.test(upstream) && !DEFAULT_EFFORT_NONE.test(upstream)
 }

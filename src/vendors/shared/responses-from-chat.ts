@@ -44,7 +44,7 @@ const SHARED_FIELDS = [
 ] as const
 
 /** Smallest `max_output_tokens` of the dialect. */
-const LEAST_OUTPUT_TOKENS = 16
+const MIN_OUTPUT_TOKENS = 16
 
 /** Facts that the translation needs in addition to the request. */
 export interface ResponsesFacts extends Omit<ItemContext, 'report' | 'call'> {
@@ -74,7 +74,7 @@ export function responsesFromChat({ call }: ResponsesFacts): {
   const bound = outputBound(chat)
   const text = textSettings(chat)
   // A model that does not reason rejects the request for reasoning.
-  const include = model.reasonsUnseen === false ? [] : ['reasoning.encrypted_content']
+  const include = model.hasHiddenReasoning === false ? [] : ['reasoning.encrypted_content']
   if (chat.logprobs === true) include.push('message.output_text.logprobs')
   const tools = toolsOf(chat)
   // The dialect rejects a choice without tools.
@@ -109,9 +109,9 @@ function refuseOtherSearches(chat: ChatRequest): void {
 function outputBound({ max_completion_tokens: ofAll, max_tokens: older }: ChatRequest): number | undefined {
   const bound = ofAll ?? older
   if (!isSet(bound)) return undefined
-  if (bound >= LEAST_OUTPUT_TOKENS) return bound
+  if (bound >= MIN_OUTPUT_TOKENS) return bound
   const param = isSet(ofAll) ? 'max_completion_tokens' : 'max_tokens'
-  throw invalidParameter(param, `${param}: must be at least ${LEAST_OUTPUT_TOKENS} for this model`)
+  throw invalidParameter(param, `${param}: must be at least ${MIN_OUTPUT_TOKENS} for this model`)
 }
 
 /** The default is omitted: reasoning models accept no other value, and some not even this one. */

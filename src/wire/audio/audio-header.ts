@@ -22,7 +22,7 @@ const READERS: Readonly<Record<AudioFormat, (bytes: ByteSource) => number | unde
 }
 
 /** Minimum size of one second in bytes, in any of the formats: digital silence. */
-const LEAST_BYTES_PER_SECOND = 25
+const MIN_BYTES_PER_SECOND = 25
 
 /**
  * Reads format and length of an audio file: WAV (RIFF), FLAC (RFC 9639), MP4 (ISO/IEC 14496-12, with `moov` anywhere), Ogg with
@@ -33,7 +33,7 @@ export function audioHeader(bytes: ByteSource): AudioHeader | undefined {
   const format = formatOf(bytes)
   if (format === undefined) return undefined
   const seconds = READERS[format](bytes)
-  const isPossible = seconds !== undefined && seconds > 0 && seconds * LEAST_BYTES_PER_SECOND <= bytes.byteLength
+  const isPossible = seconds !== undefined && seconds > 0 && seconds * MIN_BYTES_PER_SECOND <= bytes.byteLength
   return { format, seconds: isPossible ? seconds : undefined }
 }
 
@@ -112,7 +112,7 @@ const MPEG1_LAYER2 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 3
 const MPEG2_LAYERS23 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
 const MPEG1_SAMPLE_RATES = [44_100, 48_000, 32_000]
 /** Highest existing rate, plus some room for tags. */
-const MOST_BYTES_PER_SECOND = 384_000 / 8
+const MAX_BYTES_PER_SECOND = 384_000 / 8
 /** Number of frames that measure the rate of a file without a count: some seconds of audio. */
 const MEASURED_FRAMES = 200
 
@@ -137,7 +137,7 @@ function mp3Seconds(bytes: ByteSource): number | undefined {
   const soundBytes = bytes.byteLength - tagBytes - position
   const frames = frameCount(window, position)
   if (frames !== undefined && frames > 0)
-    return Math.max((frames * frame.samples) / frame.sampleRate, soundBytes / MOST_BYTES_PER_SECOND)
+    return Math.max((frames * frame.samples) / frame.sampleRate, soundBytes / MAX_BYTES_PER_SECOND)
   const measured = measure(window, position)
   return (soundBytes / measured.bytes) * measured.seconds
 }

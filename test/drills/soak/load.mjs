@@ -4,8 +4,8 @@ const TICK_MS = 50
 /** Share of one core for gateway, stand-ins and callers together: a soak is not a benchmark. */
 const CPU_SHARE = 0.5
 const FIRST_CALLS_A_SECOND = 30
-const MOST_CALLS_A_SECOND = 200
-const MOST_AT_ONCE = 64
+const MAX_CALLS_A_SECOND = 200
+const MAX_AT_ONCE = 64
 /** Reasons that are kept. */
 const MAX_WRONG = 20
 
@@ -40,14 +40,14 @@ export class Load {
   start() {
     this.#timer = setInterval(() => {
       this.#due += (this.#perSecond * TICK_MS) / 1_000
-      for (; this.#due >= 1; this.#due -= 1) if (this.#underWay.size < MOST_AT_ONCE) this.#begin()
+      for (; this.#due >= 1; this.#due -= 1) if (this.#underWay.size < MAX_AT_ONCE) this.#begin()
     }, TICK_MS)
   }
 
   /** Adapts the load to the share of a core that was used recently. */
   steer(cpuShare) {
     const factor = Math.min(1.5, Math.max(0.5, CPU_SHARE / Math.max(0.01, cpuShare)))
-    this.#perSecond = Math.min(MOST_CALLS_A_SECOND, Math.max(1, this.#perSecond * factor))
+    this.#perSecond = Math.min(MAX_CALLS_A_SECOND, Math.max(1, this.#perSecond * factor))
   }
 
   /** Begins no more calls, and waits for those under way. */

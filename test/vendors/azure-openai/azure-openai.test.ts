@@ -148,8 +148,8 @@ describe('requests', () => {
       { upstream: 'deep' },
     )
 
-    expect(vendor.chat!.reasonsUnseen?.(call)).toBe(true)
-    expect(vendorWith().chat!.reasonsUnseen?.(call)).toBe(false)
+    expect(vendor.chat!.hasHiddenReasoning?.(call)).toBe(true)
+    expect(vendorWith().chat!.hasHiddenReasoning?.(call)).toBe(false)
   })
 })
 

@@ -108,7 +108,7 @@ describe('chats for models with Responses only', () => {
   })
 
   it('ask a model that does not reason for no reasoning', () => {
-    expect(bodyOf(chat.toWire(call({}, { row: { reasonsUnseen: false } })).body)).not.toHaveProperty('include')
+    expect(bodyOf(chat.toWire(call({}, { row: { hasHiddenReasoning: false } })).body)).not.toHaveProperty('include')
   })
 
   it.each<[string, unknown, string[]]>([
@@ -217,7 +217,7 @@ describe('chats with functions for a model that reasons', () => {
 
     expect(chat.fromWire(wireAnswer(answer), asked)?.completion.choices[0]?.message.tool_calls).toHaveLength(2)
     expect(chat.passThrough?.applies(asked)).toBe(false)
-    expect(chat.reasonsUnseen?.(asked)).toBe(true)
+    expect(chat.hasHiddenReasoning?.(asked)).toBe(true)
   })
 
   it('are what Claude Code sends, which then gets the reasoning back in the next turn', () => {

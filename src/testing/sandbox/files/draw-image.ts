@@ -17,7 +17,7 @@ export interface PictureRequest {
 }
 
 // Maximum side of a WebP file, in pixels.
-const LONGEST_SIDE = 16_384
+const MAX_SIDE = 16_384
 
 /**
  * Draws an image as a complete file without alpha that any viewer opens: a PNG of bands in four colours, a JPEG or WebP of one
@@ -26,8 +26,8 @@ const LONGEST_SIDE = 16_384
  */
 export function drawPicture({ width, height, format, seed }: PictureRequest): Uint8Array {
   for (const side of [width, height]) {
-    if (!Number.isInteger(side) || side < 1 || side > LONGEST_SIDE)
-      throw new RangeError(`a picture's side must be a whole number from 1 to ${LONGEST_SIDE}, not ${side}`)
+    if (!Number.isInteger(side) || side < 1 || side > MAX_SIDE)
+      throw new RangeError(`a picture's side must be a whole number from 1 to ${MAX_SIDE}, not ${side}`)
   }
   if (format === 'png') return encodePng(colourBands(width, height, seed))
   const colour = createHash('sha256').update(seed).digest()

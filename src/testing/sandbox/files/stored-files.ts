@@ -256,17 +256,17 @@ interface Mp4Film {
 /** Time units per second, for the film and its only track. */
 const TIME_SCALE = 1000
 // The unit matrix as numbers with 16 fractional bits, the last column with 30 (ISO/IEC 14496-12, 6.2.2).
-const UNTURNED = words(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
+const IDENTITY_MATRIX = words(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 const UNDEFINED_LANGUAGE = 0x55c4
 
 /** Returns the index: one track of one sample (ISO/IEC 14496-12, 14496-14 and 14496-15). */
 function movie({ width, height, durationMs, configuration, sample }: Mp4Film, sampleStart: number): Buffer {
   const noTimes = words(0, 0)
   // Normal speed and volume. The next track would be number 2.
-  const showing = [words(0x10000), halves(0x0100, 0), words(0, 0), UNTURNED, Buffer.alloc(24), words(2)]
+  const showing = [words(0x10000), halves(0x0100, 0), words(0, 0), IDENTITY_MATRIX, Buffer.alloc(24), words(2)]
   const header = fullBox('mvhd', 0, noTimes, words(TIME_SCALE, durationMs), ...showing)
   // Enabled, in the film and in its preview.
-  const place = [words(1, 0, durationMs, 0, 0, 0, 0), UNTURNED, words(width * 0x10000, height * 0x10000)]
+  const place = [words(1, 0, durationMs, 0, 0, 0, 0), IDENTITY_MATRIX, words(width * 0x10000, height * 0x10000)]
   const trackHeader = fullBox('tkhd', 7, noTimes, ...place)
   const mediaHeader = fullBox('mdhd', 0, noTimes, words(TIME_SCALE, durationMs), halves(UNDEFINED_LANGUAGE, 0))
   const handler = fullBox('hdlr', 0, words(0), Buffer.from('vide'), words(0, 0, 0), Buffer.from('VideoHandler\0'))

@@ -19,7 +19,7 @@ import { BareJsonTail } from '../chat-from-wire.ts'
 import { countPictures, interactionUsage, isPicture, usageSoFar } from '../usage-from.ts'
 
 // Longer strings are images or signatures. Ids, types and error texts are shorter.
-const LONGEST_KEPT_BYTES = 16_384
+const MAX_KEPT_BYTES = 16_384
 
 /**
  * Passes a complete interaction through: the vendor's bytes with the caller's model id and ids. Images are not decoded. A `failed`
@@ -98,7 +98,7 @@ function jsonOutline(bytes: Buffer, start = 0, end: number = bytes.length): unkn
   while (open !== -1 && open < end) {
     const close = closingQuote(bytes, open, end)
     if (close === -1) return undefined
-    if (close - open > LONGEST_KEPT_BYTES) {
+    if (close - open > MAX_KEPT_BYTES) {
       text += bytes.toString('utf8', copied, open + 1)
       copied = close
     }
