@@ -13,7 +13,7 @@ import {
   type Upload,
 } from '../../src/client/index.ts'
 import { formParts } from '../../src/testing/sandbox/openai-dialect/form-parts.ts'
-import { startTranscriptions } from '../gateway/transcription-gateway.ts'
+import { startTranscriptions } from '../gateway/audio/transcription-gateway.ts'
 import { type StartedGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 import { wavFile } from '../wire/audio/written-files.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
-import { type AnsweringVendor, answeringVendor, eventStream } from '../gateway/answering-vendor.ts'
+import { type AnsweringVendor, answeringVendor, eventStream } from '../gateway/streams/answering-vendor.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { OPENAI_VERSIONS, openaiClient } from './support/openai-clients.ts'
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CHARACTER_MS } from '../../src/testing/sandbox/files/stored-files.ts'
-import { startSpeech } from '../gateway/speech-gateway.ts'
+import { startSpeech } from '../gateway/audio/speech-gateway.ts'
 import { leftOut } from '../support/real-servers.ts'
 import type { StartedGateway } from '../support/start-gateway.ts'
 

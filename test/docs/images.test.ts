@@ -13,7 +13,7 @@ import {
   openaiImageEndpoint,
 } from '../../src/endpoints/images/images-endpoint.ts'
 import { DEFAULT_FORM_LIMITS } from '../../src/wire/form.ts'
-import { editBody, generation, interaction, multimodal } from '../gateway/image-requests.ts'
+import { editBody, generation, interaction, multimodal } from '../gateway/images/image-requests.ts'
 import { codeBlocks, firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/images.md')

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { fakeClock, type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
-import { IMAGES, interaction } from '../gateway/image-requests.ts'
+import { IMAGES, interaction } from '../gateway/images/image-requests.ts'
 import { temporaryPaths } from '../stores/sqlite/support/temporary-folder.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 

@@ -4,9 +4,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
-import { CREDIT } from '../gateway/image-error-shapes.ts'
-import { EDITS, editBody, everyShape, generation, IMAGES, interaction, multimodal } from '../gateway/image-requests.ts'
-import { scriptedVendor } from '../gateway/image-vendor.ts'
+import { CREDIT } from '../gateway/images/image-error-shapes.ts'
+import {
+  EDITS,
+  editBody,
+  everyShape,
+  generation,
+  IMAGES,
+  interaction,
+  multimodal,
+} from '../gateway/images/image-requests.ts'
+import { scriptedVendor } from '../gateway/images/image-vendor.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 let elsewhere: Server

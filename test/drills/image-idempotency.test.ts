@@ -1,6 +1,14 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { CREDIT } from '../gateway/image-error-shapes.ts'
-import { editForm, everyShape, generation, IMAGES, interaction, png, postForm } from '../gateway/image-requests.ts'
+import { CREDIT } from '../gateway/images/image-error-shapes.ts'
+import {
+  editForm,
+  everyShape,
+  generation,
+  IMAGES,
+  interaction,
+  png,
+  postForm,
+} from '../gateway/images/image-requests.ts'
 import { rawPost } from '../support/raw-caller.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 

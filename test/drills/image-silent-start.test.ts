@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type FakeClock, fakeClock, type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
-import { CREDIT } from '../gateway/image-error-shapes.ts'
-import { generation, IMAGES, interaction } from '../gateway/image-requests.ts'
+import { CREDIT } from '../gateway/images/image-error-shapes.ts'
+import { generation, IMAGES, interaction } from '../gateway/images/image-requests.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 let clock: FakeClock

@@ -21,7 +21,7 @@ afterAll(() => started.close())
 const codingClient = ['unknown-model', 'custom-tools', 'tools-in-input'].map(
   (name) =>
     JSON.parse(
-      readFileSync(new URL(`../gateway/fixtures/coding-client/${name}.json`, import.meta.url), 'utf8'),
+      readFileSync(new URL(`../gateway/responses/fixtures/coding-client/${name}.json`, import.meta.url), 'utf8'),
     ) as Record<string, unknown>,
 )
 

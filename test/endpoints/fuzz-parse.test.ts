@@ -119,7 +119,7 @@ const FUZZED: readonly (readonly [string, Endpoint, readonly Record<string, unkn
   ['videos', videoEndpoint as Endpoint, videoBodies],
 ]
 
-/** Takes forms only; `test/gateway/fuzz-forms.test.ts` changes these. */
+/** Takes forms only; `test/gateway/input/fuzz-forms.test.ts` changes these. */
 const FORMS_ONLY = transcriptionEndpoint as Endpoint
 
 test('every endpoint and every shape is below', () => {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { imageHeader } from '../../src/wire/image-header.ts'
-import { png } from '../gateway/image-requests.ts'
+import { png } from '../gateway/images/image-requests.ts'
 import { type StartedMcp, startMcp } from './support/start-mcp.ts'
 import { callTool, errorIn, type ToolResult } from './support/tool-result.ts'
 

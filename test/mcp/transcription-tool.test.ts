@@ -1,7 +1,7 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formParts } from '../../src/testing/sandbox/openai-dialect/form-parts.ts'
-import { TRANSCRIPTION_PRICES } from '../gateway/transcription-gateway.ts'
+import { TRANSCRIPTION_PRICES } from '../gateway/audio/transcription-gateway.ts'
 import { wavFile } from '../wire/audio/written-files.ts'
 import { type StartedMcp, startMcp } from './support/start-mcp.ts'
 import { callTool, errorIn } from './support/tool-result.ts'

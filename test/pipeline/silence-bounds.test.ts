@@ -5,7 +5,7 @@ import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { presets } from '../../src/vendors/presets/presets.ts'
-import { type AnsweringVendor, answeringVendor, json } from '../gateway/answering-vendor.ts'
+import { type AnsweringVendor, answeringVendor, json } from '../gateway/streams/answering-vendor.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 let started: StartedGateway

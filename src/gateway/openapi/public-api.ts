@@ -48,7 +48,7 @@ function documentOf({ endpoints, batches }: Described): OpenApiDocument {
   })
 }
 
-/** Readable paths that do not depend on endpoints. `test/gateway/openapi.test.ts` requests each of them. */
+/** Readable paths that do not depend on endpoints. `test/gateway/endpoints/openapi.test.ts` requests each of them. */
 const READABLE_PATHS: OpenApiPaths = {
   '/v1/models': { get: reading('list_models', 'The models that this key may use', 'models') },
   '/v1/models/{model}': {

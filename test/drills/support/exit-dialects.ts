@@ -1,5 +1,5 @@
 import { addUsage, type Usage } from '../../../src/core/usage.ts'
-import { soundEvent } from '../../gateway/speech-vendor.ts'
+import { soundEvent } from '../../gateway/audio/speech-vendor.ts'
 import type { ExitPlan } from './exit-plan.ts'
 
 /** Tokens of an image in the size and quality of the drill, by the vendor's table. */

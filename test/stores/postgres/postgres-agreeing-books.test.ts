@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { EntryKind } from '../../../src/stores/journal.ts'
-import { expectAgreeingBooks, FULL_HISTORY, gatewayHistories, MOVED } from '../../gateway/gateway-histories.ts'
+import { expectAgreeingBooks, FULL_HISTORY, gatewayHistories, MOVED } from '../../gateway/money/gateway-histories.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 

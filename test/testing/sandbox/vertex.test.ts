@@ -5,7 +5,7 @@ import type { PriceRow } from '../../../src/catalog/prices/prices.ts'
 import { sandboxVendors } from '../../../src/testing/index.ts'
 import { anthropic, anthropicVertex } from '../../../src/vendors/anthropic/anthropic.ts'
 import { gemini, vertex } from '../../../src/vendors/gemini/gemini.ts'
-import { CODING_CLIENT_HEADERS, codingClientRequest, messagesBody } from '../../gateway/messages-requests.ts'
+import { CODING_CLIENT_HEADERS, codingClientRequest, messagesBody } from '../../gateway/messages/messages-requests.ts'
 import { readEvents } from '../../support/read-events.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../../support/start-gateway.ts'
 

@@ -4,7 +4,7 @@ import type { SpeechRequest } from '../../../src/endpoints/speech/speech-request
 import { drawSound } from '../../../src/testing/sandbox/files/stored-files.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
 import { mp3Encoder } from '../../../src/wire/audio/encoders.ts'
-import { type AnsweringVendor, answeringVendor } from '../../gateway/answering-vendor.ts'
+import { type AnsweringVendor, answeringVendor } from '../../gateway/streams/answering-vendor.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 import { callFromRequest } from '../shared/vendor-call.ts'
 
