@@ -184,7 +184,7 @@ const DRILLS = [
   'test/gateway/operating/management-errors.test.ts',
   'test/gateway/money/media-estimate.test.ts',
   'test/gateway/batches/message-batches.test.ts',
-  'test/gateway/messages/messages-leaving.test.ts',
+  'test/gateway/messages/messages-disconnects.test.ts',
   'test/gateway/money/missing-usage.test.ts',
   'test/gateway/money/output-bounds.test.ts',
   'test/gateway/limits/overload.test.ts',

@@ -1,4 +1,4 @@
-import { PICTURE_BYTES } from './picture-bytes.mjs'
+import { PICTURE_BYTES } from './image-bytes.mjs'
 import { CONTENT_EVENTS } from './vendor-answers.mjs'
 
 /** Returns the faults of an answer, including a wrong model id for proxies that return the public one. */

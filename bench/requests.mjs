@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { PICTURE_BYTES, pictureBytes } from './picture-bytes.mjs'
+import { PICTURE_BYTES, pictureBytes } from './image-bytes.mjs'
 
 /** The caller's key at every proxy. */
 export const API_KEY = 'sk-benchmarkCaller7Qw2Zx9Lk4Vn8Rt6Yb1Mc5Hd3Jf0Gs'

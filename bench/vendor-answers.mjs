@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { PICTURE_BYTES, pictureBytes } from './picture-bytes.mjs'
+import { PICTURE_BYTES, pictureBytes } from './image-bytes.mjs'
 
 /** Tokens that every chat answer of the mock vendor reports. */
 export const CHAT_USAGE = { input: 212, output: 200 }

@@ -31,10 +31,10 @@ function claimsOf(token, nowSeconds) {
     if (parsed(parts[0]).alg !== 'ES256') return null
     if (!verify('sha256', signed, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)) return null
     const claims = parsed(parts[1])
-    const isOurs = claims.iss === ISSUER && claims.aud === AUDIENCE
+    const isExpected = claims.iss === ISSUER && claims.aud === AUDIENCE
     // A token without `nbf` is valid immediately; a token without `exp` is never valid.
     const isValidNow = claims.exp > nowSeconds && (claims.nbf ?? 0) <= nowSeconds
-    return isOurs && isValidNow ? claims : null
+    return isExpected && isValidNow ? claims : null
   } catch {
     return null // not JSON
   }

@@ -270,12 +270,12 @@ export class StreamCall implements TransportHandler {
   #flush(): void {
     this.#flushScheduled = false
     if (this.#reads.length === 0) return
-    const isOurs = this.#reads.length > 1 || this.#ownsReads
+    const ownsBytes = this.#reads.length > 1 || this.#ownsReads
     const bytes = joinChunks(this.#reads)
     this.#reads.length = 0
     // Counted before reading, because a reader that owns the bytes may free them, and freed bytes have no length.
     this.#bytesSinceTurn += bytes.byteLength
-    if (!this.#read(bytes, isOurs)) return
+    if (!this.#read(bytes, ownsBytes)) return
     if (this.#encoder === undefined) this.#look()
     if (this.#end !== undefined || (this.#encoder === undefined && this.#bytesSinceTurn < MAX_BYTES_BETWEEN_TURNS))
       return
@@ -334,10 +334,10 @@ export class StreamCall implements TransportHandler {
    * Passes bytes to the decoder, or undefined at the end of the body. If the decoder throws, this call ends: the caller is
    * a network callback, where no one catches errors.
    */
-  #read(bytes: Uint8Array | undefined, isOurs = false): boolean {
+  #read(bytes: Uint8Array | undefined, ownsBytes = false): boolean {
     try {
       if (bytes === undefined) this.#deliver(this.transform.end())
-      else if (this.#encoder === undefined) this.#push(bytes, isOurs)
+      else if (this.#encoder === undefined) this.#push(bytes, ownsBytes)
       else this.#encoder.take(bytes)
       return true
     } catch (cause) {
@@ -346,13 +346,13 @@ export class StreamCall implements TransportHandler {
     }
   }
 
-  /** @param isOurs Whether nobody else has the bytes. */
-  #push(bytes: Uint8Array, isOurs: boolean): void {
+  /** @param ownsBytes Whether nobody else has the bytes. */
+  #push(bytes: Uint8Array, ownsBytes: boolean): void {
     const given = this.transform.push(bytes)
     const isAlone = this.transform.holdsNoBytes === true
     const isGivenOn = given instanceof Uint8Array && given.buffer === bytes.buffer
-    this.#deliver(given, isAlone && (isOurs || !isGivenOn))
-    if (isAlone && isOurs && !isGivenOn) freeMemory(bytes)
+    this.#deliver(given, isAlone && (ownsBytes || !isGivenOn))
+    if (isAlone && ownsBytes && !isGivenOn) freeMemory(bytes)
   }
 
   #step(): boolean {

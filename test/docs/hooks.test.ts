@@ -98,11 +98,11 @@ describe('the answer of our own', () => {
   test.each([
     ['When do you open?', true],
     ['Who are you?', false],
-  ])('answers %j with its own text: %s', async (question, isOurs) => {
+  ])('answers %j with its own text: %s', async (question, isOwnText) => {
     const { status, text } = await asked([openingHours('At nine.')], 'claude-opus-5-5', question)
 
     expect(status).toBe(200)
-    expect(text.includes('At nine.')).toBe(isOurs)
+    expect(text.includes('At nine.')).toBe(isOwnText)
   })
 })
 

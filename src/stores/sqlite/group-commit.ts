@@ -38,7 +38,7 @@ export interface CommitLog {
 }
 
 /** Waiting time for the lock, and the database's name in errors. */
-export interface GroupCommitOptions {
+export interface GroupCommitSettings {
   readonly label: string
   readonly busyTimeoutMs: number
   /** Commit log. If omitted, committed data is on the disk. */
@@ -61,7 +61,7 @@ interface Waiting {
  */
 export class GroupCommit {
   readonly #database: SqliteDatabase
-  readonly #options: GroupCommitOptions
+  readonly #options: GroupCommitSettings
   readonly #buffer: WriteBuffer
   readonly #begin: SqliteStatement
   readonly #savepoint: SqliteStatement
@@ -78,7 +78,7 @@ export class GroupCommit {
   #busySinceMs: number | undefined
   #idle: (() => void)[] = []
 
-  constructor(database: SqliteDatabase, options: GroupCommitOptions, buffer: WriteBuffer) {
+  constructor(database: SqliteDatabase, options: GroupCommitSettings, buffer: WriteBuffer) {
     this.#database = database
     this.#options = options
     this.#buffer = buffer

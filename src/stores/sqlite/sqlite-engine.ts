@@ -64,9 +64,9 @@ async function standInEngine(builtinVersion: string | undefined): Promise<Engine
   }
 }
 
-function versionOf(database: SqliteDatabase, isOurs: boolean): string {
+function versionOf(database: SqliteDatabase, ownsDatabase: boolean): string {
   const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { readonly version: string }
-  if (isOurs) database.close()
+  if (ownsDatabase) database.close()
   return version
 }
 

@@ -15,7 +15,7 @@ import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
 import { type SqlRunner, type SqlWork, storeOn } from '../sql/statements.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import type { TaskStore } from '../task-store.ts'
-import { type CommitLog, GroupCommit, type GroupCommitOptions, MAX_RETRY_DELAY_MS } from './group-commit.ts'
+import { type CommitLog, GroupCommit, type GroupCommitSettings, MAX_RETRY_DELAY_MS } from './group-commit.ts'
 import { type SqliteAccounts, type SqliteJournal, sqliteAccounts, sqliteJournal } from './sqlite-accounts.ts'
 import { SqliteBooks, type SqliteMoney } from './sqlite-books.ts'
 import {
@@ -234,7 +234,7 @@ interface Session {
 }
 
 /** Prepares an open and migrated database. `clock` decides when holds expire. */
-function openSession(database: SqliteDatabase, options: GroupCommitOptions, clock: 'database' | 'caller'): Session {
+function openSession(database: SqliteDatabase, options: GroupCommitSettings, clock: 'database' | 'caller'): Session {
   const work = sqliteWorker(database)
   const tasks = sqlTasks(SQLITE_DIALECT)
   const insertRecords = sqliteRecordInsert(database)
@@ -317,7 +317,7 @@ function sqliteWorker(database: SqliteDatabase): <Value>(work: SqlWork<Value>) =
  * Repeats an operation that needs no group while another connection holds the lock, for at most `busyTimeoutMs`.
  * @throws SqliteStoreError
  */
-async function retryOnBusy<Value>(run: () => Value, { label, busyTimeoutMs }: GroupCommitOptions): Promise<Value> {
+async function retryOnBusy<Value>(run: () => Value, { label, busyTimeoutMs }: GroupCommitSettings): Promise<Value> {
   const startedAtMs = performance.now()
   while (true) {
     try {

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { usageAtTier } from '../shared/purchase-price.ts'
+import { usageAtTier } from '../shared/vendor-cost.ts'
 
 /**
  * Reads `usageMetadata` (Gemini API, "UsageMetadata"). The vendor's prompt includes cached tokens but not those of tool use, and

@@ -8,7 +8,7 @@ import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.t
 import type { VendorCall, WireAnswer } from '../vendor.ts'
 import { CompletionCollector } from './completion-collector.ts'
 import { expectedAnswerTool } from './messages-tools.ts'
-import { usageAtTier } from './purchase-price.ts'
+import { usageAtTier } from './vendor-cost.ts'
 
 /**
  * Reads a whole Messages answer as a chat completion, as the events of its stream, so that both have the same result. Returns

@@ -17,8 +17,8 @@ import {
   mendContentParts,
   type ReadDialect,
 } from './openai-chat-dialect.ts'
-import { tellsPurchasePrice, usageAtTier, withoutPurchasePrice } from './purchase-price.ts'
 import { answerMark, argumentsText, inventedCallId } from './streamed-tool-calls.ts'
+import { tellsPurchasePrice, usageAtTier, withoutPurchasePrice } from './vendor-cost.ts'
 
 /**
  * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialized again only if the vendor

@@ -26,8 +26,8 @@ import {
   mendContentParts,
   type OpenAIChatDialect,
 } from './openai-chat-dialect.ts'
-import { usageAtTier, usedTier } from './purchase-price.ts'
 import { answerMark, type LocatedPiece, StreamedToolCalls } from './streamed-tool-calls.ts'
+import { usageAtTier, usedTier } from './vendor-cost.ts'
 
 const DONE = Buffer.from(SSE_DONE)
 

@@ -38,10 +38,10 @@ import {
   pathFor,
 } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
-import { usageAtTier, usedTier } from './purchase-price.ts'
 import { callState, heldState, joinedState, messageState, restoredState, withServerState } from './server-state.ts'
 import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 import { withoutModeration } from './translated-chat-fields.ts'
+import { usageAtTier, usedTier } from './vendor-cost.ts'
 import { bearerHeaders } from './vendor-options.ts'
 
 const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')

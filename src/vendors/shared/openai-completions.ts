@@ -15,7 +15,7 @@ import { unsupportedParameter } from './invalid-response.ts'
 import { completed, editedBytes } from './openai-chat.ts'
 import { openaiFinishReason, openaiUsage, shownUsage } from './openai-chat-answer.ts'
 import { applyFieldRules, type FieldRules, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
-import { usageAtTier } from './purchase-price.ts'
+import { usageAtTier } from './vendor-cost.ts'
 import { bearerHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's completions dialect. */

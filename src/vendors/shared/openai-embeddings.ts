@@ -29,7 +29,7 @@ import {
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, EmbeddingsOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { applyFieldRules, type FieldRules, type OperationPath, pathFor } from './openai-chat-dialect.ts'
-import { tellsPurchasePrice } from './purchase-price.ts'
+import { tellsPurchasePrice } from './vendor-cost.ts'
 import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's embeddings dialect. */

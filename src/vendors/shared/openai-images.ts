@@ -21,7 +21,7 @@ import { encodeForm, type Form, type FormPart } from '../../wire/write-form.ts'
 import type { AnswerBody, ImageOperation, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
 import type { MutableUsage } from './openai-chat-answer.ts'
 import { type OperationPath, pathFor } from './openai-chat-dialect.ts'
-import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
+import { tellsPurchasePrice, withoutPurchasePrice } from './vendor-cost.ts'
 import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's image dialect. */

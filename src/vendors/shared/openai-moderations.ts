@@ -5,7 +5,7 @@ import { type ModerationRequest, partsOf } from '../../endpoints/moderations/mod
 import { asBuffer, joinChunks } from '../../wire/chunks.ts'
 import { editMembers, replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, PassThroughOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { tellsPurchasePrice } from './purchase-price.ts'
+import { tellsPurchasePrice } from './vendor-cost.ts'
 import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's moderation dialect. */

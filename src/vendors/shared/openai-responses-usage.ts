@@ -8,7 +8,7 @@ import { IMAGE_TOOL, imageToolUsage } from '../../endpoints/responses/responses-
 import type { VendorCall } from '../vendor.ts'
 import { addCacheWrites, addUnincludedCounts, isSameUsage, type MutableUsage } from './openai-chat-answer.ts'
 import { openaiImageUsage } from './openai-images.ts'
-import { usageAtTier, withoutPurchasePrice } from './purchase-price.ts'
+import { usageAtTier, withoutPurchasePrice } from './vendor-cost.ts'
 
 /** Members of `usage` with token counts. */
 const COUNTS = {

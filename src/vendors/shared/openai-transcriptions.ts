@@ -21,7 +21,7 @@ import { sseData } from '../../wire/sse.ts'
 import { encodeForm, type FormFile, type FormPart } from '../../wire/write-form.ts'
 import type { VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
 import { isErrorEnvelope, type OperationPath, pathFor } from './openai-chat-dialect.ts'
-import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
+import { tellsPurchasePrice, withoutPurchasePrice } from './vendor-cost.ts'
 import { bearerHeaders, type KeyHeaders } from './vendor-options.ts'
 
 /** The differences between servers of OpenAI's transcription dialect. */

@@ -6,7 +6,7 @@ import { openai } from '../../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../../support/start-gateway.ts'
 import { EDITS, editBody, IMAGES, interaction } from './image-requests.ts'
 import { type ScriptedVendor, scriptedVendor } from './image-vendor.ts'
-import { ANSWERS, base64, paddedPng, WHOLE } from './large-pictures.ts'
+import { ANSWERS, base64, paddedPng, WHOLE } from './large-images.ts'
 
 const MEGABYTE = 1024 * 1024
 const LARGE = 20 * MEGABYTE

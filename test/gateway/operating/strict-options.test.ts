@@ -383,7 +383,7 @@ test('a key of a list that is not set is left out', () => {
 const PARTS = ['CallOptions', 'ClientOptions', 'ConnectionOptions', 'EntraOptions', 'GoogleOptions', 'WaitOptions']
 
 test('the sweep has every options type that an entry of the package exports', () => {
-  const root = join(import.meta.dirname, '../../../..')
+  const root = join(import.meta.dirname, '../../..')
   const { compilerOptions } = tsconfig
   const exported = Object.values(compilerOptions.paths).flatMap(([entry = '']) => [
     ...readFileSync(join(root, entry), 'utf8').matchAll(/\b[A-Z]\w*Options\b/g),

@@ -10,7 +10,7 @@ import { listen } from '../../support/listen.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 import { editForm, postForm } from '../images/image-requests.ts'
 import { type ScriptedVendor, scriptedVendor } from '../images/image-vendor.ts'
-import { paddedPng } from '../images/large-pictures.ts'
+import { paddedPng } from '../images/large-images.ts'
 
 let started: StartedGateway
 let vendor: Pick<ScriptedVendor, 'origin' | 'close'>

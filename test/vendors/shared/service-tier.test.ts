@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { usageFrom as geminiUsage } from '../../../src/vendors/gemini/usage-from.ts'
 import { usageFrom as messagesUsage } from '../../../src/vendors/shared/messages-answer.ts'
 import { responsesUsage } from '../../../src/vendors/shared/openai-responses-usage.ts'
-import { usageAtTier } from '../../../src/vendors/shared/purchase-price.ts'
+import { usageAtTier } from '../../../src/vendors/shared/vendor-cost.ts'
 
 const usage = { inputTokens: 1 }
 

@@ -4,7 +4,7 @@ import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { IMAGES, interaction, png } from '../../test/gateway/images/image-requests.ts'
 import { type ScriptedVendor, scriptedVendor } from '../../test/gateway/images/image-vendor.ts'
-import { ANSWERS, base64, paddedPng } from '../../test/gateway/images/large-pictures.ts'
+import { ANSWERS, base64, paddedPng } from '../../test/gateway/images/large-images.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../../test/support/start-gateway.ts'
 import { usedBytes } from './used-bytes.ts'
 

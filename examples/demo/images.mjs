@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { image, imageEdit } from 'signalbox/builders'
 import { drawMask } from './draw-mask.mjs'
-import { pictureFacts } from './picture-facts.mjs'
+import { pictureFacts } from './image-facts.mjs'
 import { needed } from './table.mjs'
 
 /**
