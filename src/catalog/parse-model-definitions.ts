@@ -1,9 +1,8 @@
 import * as z from 'zod'
 import { objectOf } from '../core/json.ts'
-import { checkEnumerated, checkMembers, memberNames } from '../core/known-members.ts'
+import { checkEnumerated, checkMembers, memberNames, schemaError } from '../core/known-members.ts'
 import { MODEL_KINDS } from '../core/model-kind.ts'
-import { onDemand } from '../core/on-demand.ts'
-import { schemaError } from '../core/option-schema.ts'
+import { whileUsed } from '../core/on-demand.ts'
 import type {
   CatalogModel,
   ImageAbilities,
@@ -20,26 +19,26 @@ import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 /** A schema for each member of an interface. A missing or unknown member does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
 
-const modelKind = onDemand(() => z.enum(MODEL_KINDS))
-const name = onDemand(() =>
+const modelKind = whileUsed(() => z.enum(MODEL_KINDS))
+const name = whileUsed(() =>
   z
     .string()
     .min(1, 'must not be empty')
     .max(200, 'must have at most 200 characters')
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces'),
 )
-const count = onDemand(() => z.int().positive())
+const count = whileUsed(() => z.int().positive())
 const isOrdered = (range: { readonly min: number; readonly max: number }): boolean => range.min <= range.max
-const counts = onDemand(() =>
+const counts = whileUsed(() =>
   z.strictObject({ min: count(), max: count() }).refine(isOrdered, 'min must not be above max'),
 )
-const countsFromZero = onDemand(() =>
+const countsFromZero = whileUsed(() =>
   z
     .strictObject({ min: z.int().nonnegative(), max: z.int().nonnegative() })
     .refine(isOrdered, 'min must not be above max'),
 )
 
-const limits = onDemand(() =>
+const limits = whileUsed(() =>
   z.strictObject({
     contextTokens: count().exactOptional(),
     maxOutputTokens: count().exactOptional(),
@@ -51,9 +50,9 @@ const limits = onDemand(() =>
   } satisfies SchemasOf<ModelLimits>),
 )
 
-const words = onDemand(() => z.array(z.string().min(1)).nonempty())
+const words = whileUsed(() => z.array(z.string().min(1)).nonempty())
 
-const freeSize = onDemand(() =>
+const freeSize = whileUsed(() =>
   z.strictObject({
     multipleOf: count().exactOptional(),
     maxSide: count().exactOptional(),
@@ -63,7 +62,7 @@ const freeSize = onDemand(() =>
   } satisfies SchemasOf<NonNullable<ImageAbilities['freeSize']>>),
 )
 
-const image = onDemand(() =>
+const image = whileUsed(() =>
   z.strictObject({
     sizes: words().exactOptional(),
     defaultSize: z.string().min(1).exactOptional(),
@@ -81,7 +80,7 @@ const image = onDemand(() =>
   } satisfies SchemasOf<ImageAbilities>),
 )
 
-const video = onDemand(() =>
+const video = whileUsed(() =>
   z.strictObject({
     task: z.enum(VIDEO_TASKS),
     resolutions: words(),
@@ -94,7 +93,7 @@ const video = onDemand(() =>
   } satisfies SchemasOf<VideoAbilities>),
 )
 
-const speech = onDemand(() =>
+const speech = whileUsed(() =>
   z.strictObject({
     voices: words(),
     formats: z.array(z.enum(SPEECH_FORMATS)).nonempty(),
@@ -103,7 +102,7 @@ const speech = onDemand(() =>
   } satisfies SchemasOf<SpeechAbilities>),
 )
 
-const transcription = onDemand(() =>
+const transcription = whileUsed(() =>
   z.strictObject({
     formats: z.array(z.enum(TRANSCRIPTION_FORMATS)).nonempty(),
     streams: z.boolean(),
@@ -112,7 +111,7 @@ const transcription = onDemand(() =>
   } satisfies SchemasOf<TranscriptionAbilities>),
 )
 
-const route = onDemand(() =>
+const route = whileUsed(() =>
   z.strictObject({
     vendor: name(),
     upstream: name().exactOptional(),
@@ -123,7 +122,7 @@ const route = onDemand(() =>
 )
 
 /** Schema of a row in an operator's list of models. */
-export const modelDefinition = onDemand(() =>
+export const modelDefinition = whileUsed(() =>
   z
     .strictObject({
       id: name(),
@@ -176,7 +175,7 @@ function isObject(value: unknown): boolean {
 }
 
 /** Members of a row that has its defaults. */
-const catalogMembers = onDemand(() => {
+const catalogMembers = whileUsed(() => {
   const { kind: _, ...others } = modelDefinition().shape
   return { ...others, ...memberNames<Omit<CatalogModel, keyof typeof others>>()('kinds isOpen family efforts') }
 })

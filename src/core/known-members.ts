@@ -194,3 +194,22 @@ export function mistakesBetween(one: string, other: string, most: number): numbe
   }
   return last[other.length]!
 }
+
+/**
+ * Returns the error for a file of an operator. Its message has a line for each fault: `prices[3].amount: …`.
+ * @param root Prefix of every path. Empty if the path itself begins with a name.
+ */
+export function schemaError(
+  root: string,
+  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
+): TypeError {
+  return new TypeError(issues.map(({ path, message }) => `${pathText(root, path)}: ${message}`).join('\n'))
+}
+
+/** Formats the path of a value: `models[2].kind`. */
+export function pathText(root: string, path: readonly PropertyKey[]): string {
+  return path.reduce<string>((whole, step) => {
+    if (typeof step === 'number') return `${whole}[${step}]`
+    return whole === '' ? String(step) : `${whole}.${String(step)}`
+  }, root)
+}

@@ -1,7 +1,7 @@
 // See docs/decisions/0022-sign-in-and-options.md.
 
 import * as z from 'zod'
-import { unknownMember } from './known-members.ts'
+import { pathText, unknownMember } from './known-members.ts'
 
 const POSITIVE = 'must be a positive number'
 
@@ -81,22 +81,6 @@ export function checkBySchema(schema: z.ZodType, value: unknown, owner: string, 
   if (fault.code === 'unrecognized_keys') throw unknownMember(fault.keys[0]!, knownAt(schema, fault.path), owner, at)
   const text = fault.code === 'invalid_type' && fault.expected === 'object' ? 'must be an object' : fault.message
   throw new TypeError(`${owner === '' ? '' : `${owner}: `}${at || 'options'} ${text}`)
-}
-
-/**
- * Returns the error for a file of an operator. Its message has a line for each fault: `prices[3].amount: …`.
- * @param root Prefix of every path. Empty if the path itself begins with a name.
- */
-export function schemaError(root: string, issues: readonly Issue[]): TypeError {
-  return new TypeError(issues.map(({ path, message }) => `${pathText(root, path)}: ${message}`).join('\n'))
-}
-
-/** Formats the path of a value: `models[2].kind`. */
-function pathText(root: string, path: readonly PropertyKey[]): string {
-  return path.reduce<string>((whole, step) => {
-    if (typeof step === 'number') return `${whole}[${step}]`
-    return whole === '' ? String(step) : `${whole}.${String(step)}`
-  }, root)
 }
 
 /** Returns the fault inside the alternative of a union that has the type of the value, or the issue itself. */

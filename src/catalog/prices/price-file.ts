@@ -1,8 +1,7 @@
 import * as z from 'zod'
-import { checkMembers } from '../../core/known-members.ts'
+import { checkMembers, schemaError } from '../../core/known-members.ts'
 import { parseDecimal } from '../../core/money.ts'
-import { onDemand } from '../../core/on-demand.ts'
-import { schemaError } from '../../core/option-schema.ts'
+import { whileUsed } from '../../core/on-demand.ts'
 import { METERS, METERS_WITH_MINIMUM, type Meter } from './rate.ts'
 
 /** Row of a price list. */
@@ -42,7 +41,7 @@ export interface PriceFile {
 
 const LARGEST_UNIT_COUNT = 1_000_000_000_000
 
-const priceRow = onDemand(() =>
+const priceRow = whileUsed(() =>
   z
     .strictObject({
       model: z.string().min(1, 'must not be empty'),
@@ -75,7 +74,7 @@ const priceRow = onDemand(() =>
     }),
 )
 
-const priceFile = onDemand(() =>
+const priceFile = whileUsed(() =>
   z.strictObject({
     currency: z.literal('USD'),
     prices: z.array(z.unknown()),
@@ -84,7 +83,7 @@ const priceFile = onDemand(() =>
 )
 
 /** Shape of a price file, for its schema. {@link checkPriceFile} reports faults row by row. */
-export const wholePriceFile = onDemand(() => z.strictObject({ ...priceFile().shape, prices: z.array(priceRow()) }))
+export const wholePriceFile = whileUsed(() => z.strictObject({ ...priceFile().shape, prices: z.array(priceRow()) }))
 
 /**
  * Checks the shape of a price list. `definePrices` checks whether its rows are consistent.
