@@ -385,8 +385,10 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
   const isBounded = bound !== undefined && outputBound !== undefined
   const request = original && isBounded ? { ...original, [outputBound.member]: bound } : (original ?? admitted.body)
   const id = context.ids.next(endpoint.kept?.idPrefix ?? 'task')
-  return newTask(context, {
+  const nowMs = context.clock.now()
+  return newTask({
     id,
+    nowMs,
     principal,
     credentialId: DEFERRED_CREDENTIAL_ID,
     submissionMs: SUBMISSION_MS,
@@ -400,7 +402,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
       webhookUrl: deferral.webhookUrl(request),
       deferred: {
         body: exactJsonText(deferral.runnable(request)),
-        begun: deferral.begun(request, { id, model: model.id, nowMs: context.clock.now() }),
+        begun: deferral.begun(request, { id, model: model.id, nowMs }),
         principal: deferredPrincipal(principal),
       },
     },

@@ -83,16 +83,17 @@ const SUBMISSION_GRACE_MS = 60_000
 /** Members of a task that its submission decides. */
 export interface TaskDraft extends Pick<TaskRecord, 'id' | 'credentialId'> {
   readonly principal: Pick<Principal, 'accountId' | 'keyId'>
+  /** Time of its creation. */
+  readonly nowMs: number
   /** Time limit for the answer to the submission, in milliseconds. */
   readonly submissionMs: number
   readonly details: Omit<TaskDetails, 'polls' | 'unknownReports'>
 }
 
 /** Builds the record of a task before it is submitted. */
-export function newTask({ clock }: PipelineContext, draft: TaskDraft): TaskRecord {
-  const { id, credentialId, submissionMs, details } = draft
+export function newTask(draft: TaskDraft): TaskRecord {
+  const { id, credentialId, nowMs, submissionMs, details } = draft
   const { accountId, keyId } = draft.principal
-  const nowMs = clock.now()
   // Stored in normalized form: some characters are valid in URLs but not in databases, and would keep the task from ever ending.
   const webhookUrl = details.webhookUrl && new URL(details.webhookUrl).href
   return {
@@ -135,7 +136,8 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
   const { chain, billingFields, endpoint, body, principal } = admitted
   if (endpoint.task === undefined) throw new TypeError('an endpoint without tasks submits none')
   const model = chain[0]!
-  const task = newTask(context, {
+  const task = newTask({
+    nowMs: context.clock.now(),
     id: context.ids.next('task'),
     principal,
     credentialId: '',

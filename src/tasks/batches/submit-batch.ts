@@ -254,7 +254,8 @@ function taskOf(
     deadlineAtMs: expiresAtMs + MAX_WAIT_MS,
     principal: deferredPrincipal(principal),
   }
-  return newTask(context, {
+  return newTask({
+    nowMs,
     id,
     principal,
     credentialId: BATCH_CREDENTIAL_ID,
