@@ -4,7 +4,7 @@
  *
  *   npm run build && node examples/images.mjs
  *
- * The images go to the folder `pictures`; PICTURES sets another one.
+ * PICTURES names the folder of the images, by default one in the current folder.
  *
  * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY), and leaves
  * out the shapes of the others. Without any of them it uses offline stand-ins, so it runs without an account.

@@ -9,7 +9,7 @@ interface KindFacts {
   readonly output: KindModality
   /** Whether scores or vectors of two models cannot be compared, so that no other model is a fallback. */
   readonly isIncomparable?: true
-  /** Pattern of the names in public data that tell the kind. A name matches at most one kind. */
+  /** Pattern of the names that models of the kind have in public data. A name matches at most one kind. */
   readonly names?: RegExp
 }
 

@@ -155,12 +155,21 @@ export function chunkOfCompletion(body: Uint8Array, dialect: ReadDialect): Recor
   mendParts(completion, dialect.answerRepair)
   const choices = completion.choices.map((choice, index) => {
     const calls = choice.message['tool_calls']
-    const indexed = Array.isArray(calls)
-      ? calls.filter(isJsonObject).map((call, place) => ({ ...call, index: place }))
-      : calls
+    const indexed = Array.isArray(calls) ? separateCalls(calls.filter(isJsonObject)) : calls
     return { index, ...choice, delta: { ...choice.message, tool_calls: indexed } }
   })
   return { ...completion, choices }
+}
+
+/** Numbers the calls of a whole answer, and takes repeated ids from them: in a stream, a known id continues its call. */
+function separateCalls(calls: readonly Record<string, unknown>[]): Record<string, unknown>[] {
+  const ids = new Set<unknown>()
+  return calls.map((call, index) => {
+    const { id } = call
+    if (ids.has(id)) return { ...call, id: '', index }
+    ids.add(id)
+    return { ...call, index }
+  })
 }
 
 /**

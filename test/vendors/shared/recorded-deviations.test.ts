@@ -163,6 +163,19 @@ describe('tool calls without an id', () => {
     })
   }
 
+  it('stay apart in a translated whole answer in which they repeat an id', () => {
+    const bytes = Buffer.from(JSON.stringify(body('c1', 'x')))
+    const message = createMessagesOperation(vendor, messagesCall(false))!.whole([
+      { status: 200, headers: {}, chunks: [bytes] },
+    ])
+    const { content } = JSON.parse(textOf(message!.chunks)) as { content: Json[] }
+
+    expect(content.map(({ id, name }) => [id, name])).toEqual([
+      ['x', 'one'],
+      ['call_c1_1', 'two'],
+    ])
+  })
+
   it('get one that every vendor takes, of 40 characters at most, however long the id of the answer is', () => {
     const ids = idsOf(body(`chatcmpl-${'7'.repeat(12)}${'c'.repeat(20)}`)).flat()
 
