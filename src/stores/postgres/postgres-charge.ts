@@ -1,3 +1,4 @@
+import type { Settlement } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
 import {
   type ChargeFacts,
@@ -14,8 +15,7 @@ export const CHARGE_COLUMNS = 's.charged::text, s.shortfall::text, s.ended_by, s
 /** Returns the result of a hold with a charge of `amount`. */
 export function chargeOf(row: SqlRow, amount: bigint, thresholds: SpendingThresholds | undefined): Resolution {
   if (row['charged'] === null) return endedBefore(row['ended_by'])
-  const crossings =
-    thresholds && crossingsOf(chargeFactsOf(JSON.parse(row['facts'] as string) as ChargeRow, amount), thresholds)
+  const crossings = thresholds && crossingsOf(chargeFactsOf(factsOf(row['facts']), amount), thresholds)
   return {
     resolved: true,
     charged: BigInt(row['charged'] as string),
@@ -24,11 +24,27 @@ export function chargeOf(row: SqlRow, amount: bigint, thresholds: SpendingThresh
   }
 }
 
-/** Account and key in the result of `settle`; amounts are text. */
-interface ChargeRow extends SqlRow {
+/** Account and key after a charge, as the functions `settle` and `apply_group` return them; amounts are text. */
+export interface ChargeRow extends SqlRow {
   /** Period, charges of the day and of the month. */
   readonly account: readonly [string, string, string]
   readonly key: readonly [string, string, string]
+}
+
+function factsOf(column: unknown): ChargeRow {
+  return (typeof column === 'string' ? JSON.parse(column) : column) as ChargeRow
+}
+
+/** Returns the result of a hold that the function `apply_group` ended. @param shortfall What a prepaid account owes. */
+export function endedInGroup(
+  end: Settlement | { readonly amount?: undefined },
+  shortfall: string | undefined,
+  facts: ChargeRow | undefined,
+): Resolution {
+  if (end.amount === undefined) return { resolved: true, charged: 0n, shortfall: 0n }
+  const charged = String(end.amount - BigInt(shortfall ?? 0))
+  const row = { charged, shortfall: shortfall ?? '0', facts: facts ?? null }
+  return chargeOf(row, end.amount, end.thresholds)
 }
 
 function chargeFactsOf(row: ChargeRow, amount: bigint): ChargeFacts {

@@ -1,7 +1,6 @@
 import { systemClock } from '../../core/clock.ts'
 import type { ClaimResult, StoredAnswer } from '../idempotency-store.ts'
 import type { ChargeDetails } from '../journal.ts'
-import type { ReserveResult } from '../ledger.ts'
 import { answerOf, answerValues } from '../sql-rows.ts'
 
 /** Result of a statement. */
@@ -239,7 +238,7 @@ export function textParameter(text: string): string | null {
   return isStorable(text) ? text : null
 }
 
-/** Columns of the type `outcome` for both readers below. */
+/** Columns of the type `outcome`. */
 export const RESERVATION_COLUMNS = 'o.status, o.counter, o.answer_status, o.answer_headers, o.answer_body'
 
 /** Returns the result of claiming an idempotency key. */
@@ -247,14 +246,6 @@ export function claimResultOf(row: PostgresRow): ClaimResult {
   return row['status'] === 'replay'
     ? { status: 'replay', answer: answerOf(row) }
     : { status: row['status'] as Exclude<ClaimResult['status'], 'replay'> }
-}
-
-/** Returns the outcome of a reservation. */
-export function reserveResultOf(row: PostgresRow): ReserveResult {
-  if (row['status'] === 'replay') return { status: 'replay', answer: answerOf(row) }
-  if (row['status'] === 'spending_limit') return { status: 'spending_limit', counter: row['counter'] as string }
-  if (row['status'] === 'held' && row['counter'] === 'larger') return { status: 'held', isLarger: true }
-  return { status: row['status'] as Exclude<ReserveResult['status'], 'replay' | 'spending_limit'> }
 }
 
 /** Returns status, headers and body as three parameters; nulls for no answer. */

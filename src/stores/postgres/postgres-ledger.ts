@@ -14,9 +14,9 @@ import {
   HOLD_RETENTION_MS,
   type Ledger,
   REFUSAL_RETENTION_MS,
-  type Reservation,
-  type ReserveResult,
+  type Settlement,
 } from '../ledger.ts'
+import type { Resolution } from '../resolution.ts'
 import { NOTHING_SPENT, oldestKept, spendingPeriod } from '../spending.ts'
 import {
   ACCOUNT_COLUMNS,
@@ -37,12 +37,10 @@ import {
   isStorable,
   journalTime,
   type PostgresConnection,
-  RESERVATION_COLUMNS,
-  reserveResultOf,
   timeParameter,
 } from './postgres-connection.ts'
-import { taskRequestOf } from './postgres-tasks.ts'
 import { retryWithoutRecord } from './postgres-usage.ts'
+import { WriteCombiner } from './write-combiner.ts'
 
 /** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
 const PURGED_PER_ROUND = 2_000
@@ -55,21 +53,55 @@ const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, 
  * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip. The migrations create
  * the functions that it calls.
  */
-export function postgresLedger(connection: PostgresConnection, schema: string, clock: 'database' | 'caller'): Ledger {
+export function postgresLedger(
+  connection: PostgresConnection,
+  schema: string,
+  { clock, flushesReservations }: { readonly clock: 'database' | 'caller'; readonly flushesReservations: boolean },
+): Ledger {
   const { run } = connection
   const timeOf = (nowMs: number): string | null => journalTime(clock, nowMs)
-  const reserve = reserveQueue(async (accountId, reservations, nowMs) => {
-    const reserving = reservations.some(({ task }) => task !== undefined) ? 'reserve_with_tasks' : 'reserve'
-    const rows = await run(
-      `SELECT ${RESERVATION_COLUMNS} FROM ${schema}.${reserving}($1, $2, $3) WITH ORDINALITY AS o ORDER BY o.ordinality`,
-      [
-        accountId,
-        JSON.stringify(reservations.map((reservation) => requestOf(reservation, clock, nowMs))),
-        timeParameter(nowMs),
-      ],
-    )
-    return rows.map(reserveResultOf)
+  const combiner = new WriteCombiner(connection, schema, {
+    clock,
+    flushesReservations,
+    endAlone: (end, nowMs) => (end.amount === undefined ? voidHold(end.holdId, nowMs) : settle(end, nowMs)),
   })
+
+  async function settle(
+    { holdId, amount, description, details, answer, record, thresholds }: Settlement,
+    nowMs: number,
+  ): Promise<Resolution> {
+    const values = [
+      holdId,
+      String(amount),
+      description,
+      timeOf(nowMs),
+      ...answerParameters(answer),
+      detailsParameter(details),
+      thresholds !== undefined,
+    ]
+    const { value, ...refused } = await retryWithoutRecord(record, (sent) =>
+      run(`SELECT ${CHARGE_COLUMNS} FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`, [
+        ...values,
+        sent,
+      ]),
+    )
+    const resolution = { ...chargeOf(value[0]!, amount, thresholds), ...refused }
+    if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
+    const [row] = await run(earlierCharge(schema), [holdId])
+    return row === undefined
+      ? resolution
+      : { ...resolution, earlier: chargeOf(row, BigInt(row['due'] as string), thresholds) }
+  }
+
+  async function voidHold(holdId: string, nowMs: number): Promise<Resolution> {
+    const [row] = await run(
+      `SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count, (
+        SELECT h.status FROM ${schema}.holds h WHERE h.id = $1 AND h.status NOT IN ('held', 'refused')
+      ) AS ended_by`,
+      [holdId, timeOf(nowMs)],
+    )
+    return row!['count'] === 1 ? { resolved: true, charged: 0n, shortfall: 0n } : endedBefore(row!['ended_by'])
+  }
 
   async function account(accountId: string): Promise<Account | undefined> {
     const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.accounts WHERE id = $1`, [accountId])
@@ -143,10 +175,10 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
     },
 
     async reserve(reservation, nowMs) {
-      // Checked before others share the round trip, so that a wrong amount affects only its own request.
+      // Checked before others share the statement, so that a wrong amount affects only its own request.
       assertAmount(reservation.amount)
       for (const cap of Object.values(reservation.caps ?? {})) if (cap !== undefined) assertAmount(cap.amount)
-      return reserve(reservation, nowMs)
+      return combiner.reserve(reservation, nowMs)
     },
 
     async enlarge(holdId, amount, nowMs) {
@@ -156,39 +188,13 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
       return row!['status'] as EnlargeStatus
     },
 
-    async settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
-      assertAmount(amount)
-      const values = [
-        holdId,
-        String(amount),
-        description,
-        timeOf(nowMs),
-        ...answerParameters(answer),
-        detailsParameter(details),
-        thresholds !== undefined,
-      ]
-      const { value, ...refused } = await retryWithoutRecord(record, (sent) =>
-        run(`SELECT ${CHARGE_COLUMNS} FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`, [
-          ...values,
-          sent,
-        ]),
-      )
-      const resolution = { ...chargeOf(value[0]!, amount, thresholds), ...refused }
-      if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
-      const [row] = await run(earlierCharge(schema), [holdId])
-      return row === undefined
-        ? resolution
-        : { ...resolution, earlier: chargeOf(row, BigInt(row['due'] as string), thresholds) }
+    async settle(settlement, nowMs) {
+      assertAmount(settlement.amount)
+      return settlement.answer === undefined ? combiner.end(settlement, nowMs) : settle(settlement, nowMs)
     },
 
     async void(holdId, nowMs) {
-      const [row] = await run(
-        `SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count, (
-          SELECT h.status FROM ${schema}.holds h WHERE h.id = $1 AND h.status NOT IN ('held', 'refused')
-        ) AS ended_by`,
-        [holdId, timeOf(nowMs)],
-      )
-      return row!['count'] === 1 ? { resolved: true, charged: 0n, shortfall: 0n } : endedBefore(row!['ended_by'])
+      return combiner.end({ holdId }, nowMs)
     },
 
     async expire(nowMs, limit) {
@@ -209,87 +215,6 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
 
     ...postgresByHand(connection, schema, clock),
   }
-}
-
-/** Returns a reservation as input of the function `reserve`. Amounts are text, because a JSON number would be a float here. */
-function requestOf(
-  { holdId, keyId, amount, requiredFree, larger, expiresAtMs, claim, billing, caps, task }: Reservation,
-  clock: 'database' | 'caller',
-  nowMs: number,
-): object {
-  return {
-    hold: holdId,
-    key: keyId,
-    amount: String(amount),
-    free: requiredFree && String(requiredFree),
-    larger: larger && String(larger.amount),
-    larger_free: larger && String(larger.requiredFree),
-    expires: timeParameter(expiresAtMs),
-    lives: clock === 'database' ? timeParameter(expiresAtMs - nowMs) : undefined,
-    billing,
-    caps: Object.entries(caps ?? {}).flatMap(([owner, cap]) =>
-      cap === undefined ? [] : [{ owner, amount: String(cap.amount), period: cap.period }],
-    ),
-    // JSON text omits undefined members.
-    claim_account: claim?.accountId,
-    claim_key: claim?.key,
-    claim_fingerprint: claim?.fingerprint,
-    claim_expires: claim && timeParameter(claim.expiresAtMs),
-    task: task && taskRequestOf(task),
-  }
-}
-
-/** Decides reservations of one account, in order, in one round trip, with one outcome for each. */
-export type ReserveBatch = (
-  accountId: string,
-  reservations: readonly Reservation[],
-  nowMs: number,
-) => Promise<readonly ReserveResult[]>
-
-interface Waiting {
-  readonly reservation: Reservation
-  readonly nowMs: number
-  readonly resolve: (result: ReserveResult) => void
-  readonly reject: (error: unknown) => void
-}
-
-/** Maximum number of reservations per round trip. */
-const MAX_BATCH = 100
-
-/**
- * Combines reservations: those of one account that arrive in the same turn, or during an earlier round trip of that account,
- * share the next one. They would wait for each other's lock on the account's row anyway. Accounts do not wait for each other.
- */
-export function reserveQueue(judge: ReserveBatch): (reservation: Reservation, nowMs: number) => Promise<ReserveResult> {
-  const queues = new Map<string, Waiting[]>()
-
-  async function work(accountId: string, queue: Waiting[]): Promise<void> {
-    while (queue.length > 0) {
-      const batch = queue.splice(0, MAX_BATCH)
-      try {
-        const nowMs = batch.reduce((latest, waiting) => Math.max(latest, waiting.nowMs), batch[0]!.nowMs)
-        const reservations = batch.map((waiting) => waiting.reservation)
-        const results = await judge(accountId, reservations, nowMs)
-        for (const [index, waiting] of batch.entries()) waiting.resolve(results[index]!)
-      } catch (error) {
-        for (const waiting of batch) waiting.reject(error)
-      }
-    }
-    queues.delete(accountId)
-  }
-
-  return (reservation, nowMs) =>
-    new Promise((resolve, reject) => {
-      const { accountId } = reservation
-      const waiting = { reservation, nowMs, resolve, reject }
-      const queue = queues.get(accountId)
-      if (queue !== undefined) queue.push(waiting)
-      else {
-        const fresh = [waiting]
-        queues.set(accountId, fresh)
-        queueMicrotask(() => void work(accountId, fresh))
-      }
-    })
 }
 
 /** Columns of a journal line `e`. */

@@ -49,9 +49,16 @@ export interface PostgresStoreOptions {
    * another. `caller`, for tests: the clock of the gateway.
    */
   readonly clock?: 'database' | 'caller' | undefined
+  /**
+   * Whether a reservation waits until it is on the disk of the server. Default false: a server that crashes may forget reservations
+   * of its last moments, and the calls that they belong to are then charged when they end, or not at all.
+   */
+  readonly flushesReservations?: boolean | undefined
 }
 
-const POSTGRES_STORE_OPTIONS = memberNames<PostgresStoreOptions>()('pool schema statementTimeoutMs clock')
+const POSTGRES_STORE_OPTIONS = memberNames<PostgresStoreOptions>()(
+  'pool schema statementTimeoutMs clock flushesReservations',
+)
 
 /** Migrations wait for the process that runs them. */
 const MIGRATION_TIMEOUT_MS = 120_000
@@ -81,7 +88,13 @@ const MAX_SCHEMA_BYTES = 63
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   checkGivenMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
   checkEnumerated(options.clock, ['database', 'caller'], 'postgresStore', 'clock')
-  const { pool, schema = 'signalbox', statementTimeoutMs = 5_000, clock = 'database' } = options
+  const {
+    pool,
+    schema = 'signalbox',
+    statementTimeoutMs = 5_000,
+    clock = 'database',
+    flushesReservations = false,
+  } = options
   if (typeof pool?.query !== 'function')
     throw new TypeError('postgresStore: pool must be a pool of pg, or have a method query')
   const schemaBytes = Buffer.byteLength(schema)
@@ -94,7 +107,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   const conversations = sqlConversations(dialect)
   const responses = sqlResponses(dialect, conversations)
   return {
-    ledger: postgresLedger(connection, quotedSchema, clock),
+    ledger: postgresLedger(connection, quotedSchema, { clock, flushesReservations }),
     audit: storeOn(runner, sqlAudit(dialect)),
     settings: storeOn(runner, sqlSettings(dialect)),
     keys: storeOn(runner, sqlKeys(dialect)),

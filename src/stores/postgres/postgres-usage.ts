@@ -62,11 +62,9 @@ function recordRequestOf(record: UsageRecord): object {
   return request
 }
 
-/** Returns the record of a settlement as a parameter; the server adds its charge and time. */
-export function recordParameter(draft: UsageDraft | undefined): string | null {
-  if (draft === undefined) return null
-  const ended = { endedAtMs: 0, dueNanoDollars: 0n, chargedNanoDollars: 0n }
-  return JSON.stringify(recordRequestOf(usageRecord(draft, ended)))
+/** Returns the record of a settlement as input of a function; the server adds its charge and time. */
+export function draftRequestOf(draft: UsageDraft): object {
+  return recordRequestOf(usageRecord(draft, { endedAtMs: 0, dueNanoDollars: 0n, chargedNanoDollars: 0n }))
 }
 
 /**
@@ -79,7 +77,7 @@ export async function retryWithoutRecord<Value>(
 ): Promise<{ readonly value: Value; readonly recordFault?: unknown }> {
   if (draft === undefined) return { value: await send(null) }
   try {
-    return { value: await send(recordParameter(draft)) }
+    return { value: await send(JSON.stringify(draftRequestOf(draft))) }
   } catch (fault) {
     if (!/^2[23]/.test(String(codeOf(fault)))) throw fault
     return { value: await send(null), recordFault: fault }

@@ -281,33 +281,6 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
  * that another process leases are skipped, never waited for.
  */
 export const TASK_FUNCTIONS: readonly string[] = [
-  // Reserves as usual, and stores the tasks whose money this call reserves. The lock prevents a new hold from appearing in
-  // between.
-  `CREATE FUNCTION reserve_with_tasks(p_account_id text, p_requests jsonb, p_now bigint) RETURNS SETOF outcome
-  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-  DECLARE
-    v_known text[];
-    v_outcomes outcome[];
-  BEGIN
-    PERFORM 1 FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
-    v_known := ARRAY(
-      SELECT h.id FROM holds h WHERE h.id IN (SELECT r ->> 'hold' FROM jsonb_array_elements(p_requests) r)
-    );
-    SELECT array_agg(
-      ROW(o.status, o.counter, o.answer_status, o.answer_headers, o.answer_body)::outcome ORDER BY o.ordinality
-    ) INTO v_outcomes FROM reserve(p_account_id, p_requests, p_now) WITH ORDINALITY AS o;
-    INSERT INTO tasks (id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
-      created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details)
-    SELECT t.id, t.account, t.key, t.state, t.upstream, t.vendor_account, t.hold,
-      t.created, t.updated, t.next_poll, t.deadline, t.details
-    FROM jsonb_array_elements(p_requests) WITH ORDINALITY AS r(request, place),
-      jsonb_to_record(r.request -> 'task') AS t(id text, account text, key text, state text, upstream text,
-        vendor_account text, hold text, created bigint, updated bigint, next_poll bigint, deadline bigint, details text)
-    WHERE r.request ? 'task' AND v_outcomes[r.place].status = 'held' AND r.request ->> 'hold' <> ALL (v_known)
-    ON CONFLICT (id) DO NOTHING;
-    RETURN QUERY SELECT o.* FROM unnest(v_outcomes) o;
-  END $$`,
-
   // Sets the members of p_set that are present, if the task is in one of the states p_from, and applies the consequences.
   // `is_charge`: the hold ended with a charge by `settle`.
   `CREATE FUNCTION change_task(

@@ -1,20 +1,29 @@
 import { REPAYMENT } from '../../ledger.ts'
 
-/** Spending of accounts and keys. */
-const SPENDING_FUNCTIONS: readonly string[] = [
+/**
+ * Spending of accounts and keys. Functions without tables have no `search_path` of their own, because the server inlines only
+ * functions without settings. Their callers have one.
+ */
+export const SPENDING_FUNCTIONS: readonly string[] = [
   // Clock that all processes share. It is not the transaction's clock, because the transaction may have waited for a lock.
-  `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
+  `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
   $$`,
 
   // Returns the UTC day of a time: 20261122.
   `CREATE FUNCTION period_of(p_ms bigint) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-    SELECT to_char(to_timestamp(p_ms / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')::integer
+    SELECT (extract(year FROM date '1970-01-01' + (p_ms / 86400000)::integer) * 10000
+      + extract(month FROM date '1970-01-01' + (p_ms / 86400000)::integer) * 100
+      + extract(day FROM date '1970-01-01' + (p_ms / 86400000)::integer))::integer
+  $$`,
+
+  // Returns the name of a day, or of its month.
+  `CREATE FUNCTION period_name(p_day integer, p_cap_period text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT to_char(to_date(p_day::text, 'YYYYMMDD'), CASE p_cap_period WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END)
   $$`,
 
   // Returns the spending as of a day: zero for past periods. An earlier day changes nothing, because clocks of processes may differ.
-  `CREATE FUNCTION spending_at(s spending, p_period integer) RETURNS spending
-  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+  `CREATE FUNCTION spending_at(s spending, p_period integer) RETURNS spending LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
       WHEN p_period <= (s).period THEN s
       WHEN p_period / 100 = (s).period / 100 THEN ROW(p_period, 0, (s).charged_month, 0, (s).held_month)::spending
@@ -24,7 +33,7 @@ const SPENDING_FUNCTIONS: readonly string[] = [
 
   // Returns the spending after a change by a hold of a day. Amounts of past days or months no longer count.
   `CREATE FUNCTION spending_changed(s spending, p_period integer, p_charged bigint, p_held bigint) RETURNS spending
-  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+  LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
       WHEN p_period / 100 <> (s).period / 100 THEN s
       ELSE ROW((s).period,
@@ -35,7 +44,7 @@ const SPENDING_FUNCTIONS: readonly string[] = [
 
   // Whether an amount would exceed a cap.
   `CREATE FUNCTION passes_cap(s spending, p_amount bigint, p_cap bigint, p_cap_period text) RETURNS boolean
-  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+  LANGUAGE sql IMMUTABLE AS $$
     SELECT p_amount > 0 AND p_amount > p_cap - CASE p_cap_period
       WHEN 'day' THEN (s).charged_day + (s).held_day ELSE (s).charged_month + (s).held_month END
   $$`,
@@ -53,160 +62,6 @@ const SPENDING_FUNCTIONS: readonly string[] = [
       INSERT INTO key_spending (key_id) SELECT k FROM unnest(p_keys) k ORDER BY k ON CONFLICT (key_id) DO NOTHING;
     END LOOP;
     RETURN QUERY SELECT * FROM key_spending s WHERE s.key_id = ANY (p_keys) ORDER BY s.key_id;
-  END $$`,
-]
-
-/**
- * Reserving. Locks are taken in one order everywhere, so that two transactions never wait for each other: holds, then accounts by
- * id, then the spending of keys by id, then claims.
- */
-export const RESERVE_FUNCTIONS: readonly string[] = [
-  ...SPENDING_FUNCTIONS,
-
-  // Decides reservations of one account in order, each as if it came alone, and returns one outcome for each. A request that
-  // specifies the lifetime of its hold uses the clock of the server for its expiry and its counts.
-  `CREATE FUNCTION reserve(p_account_id text, p_requests jsonb, p_now bigint) RETURNS SETOF outcome
-  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-  DECLARE
-    v_account accounts;
-    v_time bigint := now_ms();
-    v_created bigint := CASE WHEN p_requests -> 0 ? 'lives' THEN v_time ELSE p_now END;
-    v_period integer;
-    v_total bigint := 0;
-    v_keys text[];
-    v_counts spending[];
-    v_key_count spending;
-    v_place integer;
-    v_request record;
-    v_is_metered boolean;
-    v_outcome outcome;
-    v_claim outcome;
-    v_required bigint;
-  BEGIN
-    SELECT * INTO v_account FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
-    IF FOUND THEN
-      IF v_account.first_expiry_ms <= v_created THEN
-        v_account.balance := v_account.balance - expire_credits(p_account_id, v_created);
-      END IF;
-      v_keys := ARRAY(SELECT DISTINCT r ->> 'key' AS key FROM jsonb_array_elements(p_requests) r ORDER BY key);
-      SELECT array_agg(k.spending ORDER BY k.key_id), array_agg(k.key_id ORDER BY k.key_id)
-      INTO v_counts, v_keys FROM lock_keys(v_keys) k;
-    END IF;
-
-    FOR v_request IN
-      SELECT r.*, k.cap_amount, k.cap_period FROM ROWS FROM (jsonb_to_recordset(p_requests) AS (
-        hold text, key text, amount bigint, free bigint, larger bigint, larger_free bigint, expires bigint, lives bigint, billing text, caps jsonb,
-        claim_account text, claim_key text, claim_fingerprint text, claim_expires bigint
-      )) WITH ORDINALITY AS r LEFT JOIN keys k ON k.id = r.key ORDER BY r.ordinality
-    LOOP
-      v_outcome := NULL;
-      SELECT CASE h.status WHEN 'refused' THEN h.refusal ELSE 'held' END,
-        CASE WHEN h.status <> 'refused' AND h.amount = v_request.larger THEN 'larger' ELSE h.refused_by END
-      INTO v_outcome.status, v_outcome.counter FROM holds h WHERE h.id = v_request.hold;
-      IF FOUND THEN
-        RETURN NEXT v_outcome;
-        CONTINUE;
-      END IF;
-
-      v_is_metered := coalesce(v_account.billing, v_request.billing, 'prepaid') = 'metered';
-      v_period := 0;
-      IF v_account.id IS NULL THEN
-        v_outcome.status := 'unknown_account';
-      ELSIF v_account.frozen_at_ms IS NOT NULL THEN
-        v_outcome.status := 'account_frozen';
-      ELSE
-        -- The larger amount comes first, if there is one.
-        FOREACH v_required IN ARRAY
-          array_remove(ARRAY[v_request.larger_free, coalesce(v_request.free, v_request.amount)], NULL)
-        LOOP
-          v_outcome.status := CASE
-            WHEN v_is_metered THEN CASE
-              WHEN v_required > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance
-                THEN 'credit_limit' ELSE 'held' END
-            WHEN v_account.owed > 0 THEN 'in_arrears'
-            WHEN v_account.balance < v_required THEN 'insufficient_balance'
-            ELSE 'held' END;
-          IF v_outcome.status = 'held' THEN
-            v_place := array_position(v_keys, v_request.key);
-            v_key_count := v_counts[v_place];
-            v_period := greatest(period_of(CASE WHEN v_request.lives IS NULL THEN p_now ELSE v_time END),
-              (v_account.spending).period, v_key_count.period);
-            v_account.spending := spending_at(v_account.spending, v_period);
-            v_key_count := spending_at(v_key_count, v_period);
-            SELECT 'spending_limit', format('%s:%s:%s', c.owner, c.id, to_char(to_date(v_period::text, 'YYYYMMDD'),
-              CASE c.period WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END))
-            INTO v_outcome.status, v_outcome.counter
-            FROM (
-              SELECT 1 AS place, 'account' AS owner, p_account_id AS id, v_account.cap_amount AS amount, v_account.cap_period AS period
-              UNION ALL SELECT 3, 'key', v_request.key, v_request.cap_amount, v_request.cap_period
-              UNION ALL SELECT CASE g.owner WHEN 'account' THEN 2 ELSE 4 END, g.owner,
-                CASE g.owner WHEN 'account' THEN p_account_id ELSE v_request.key END, g.amount, g.period
-              FROM jsonb_to_recordset(coalesce(v_request.caps, '[]')) AS g(owner text, amount bigint, period text)
-            ) c
-            WHERE passes_cap(CASE c.owner WHEN 'account' THEN v_account.spending ELSE v_key_count END,
-              v_required, c.amount, c.period)
-            ORDER BY c.place LIMIT 1;
-            IF NOT FOUND THEN
-              v_outcome := ('held', NULL, NULL, NULL, NULL);
-            END IF;
-          END IF;
-          EXIT WHEN v_outcome.status = 'held';
-        END LOOP;
-        IF v_outcome.status = 'held' AND v_required = v_request.larger_free THEN
-          v_request.amount := v_request.larger;
-        END IF;
-        -- A key that is taken comes first, so that an answer is replayed even on an empty balance.
-        IF v_request.claim_key IS NOT NULL THEN
-          IF v_outcome.status = 'held' THEN
-            v_claim := take_claim(v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint,
-              v_created + (v_request.claim_expires - p_now), v_created, v_request.hold);
-          ELSE
-            v_claim := find_claim(v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint, v_created);
-          END IF;
-          IF v_claim.status <> 'claimed' THEN
-            v_outcome := v_claim;
-          END IF;
-        END IF;
-      END IF;
-
-      IF v_outcome.status = 'held' THEN
-        IF v_is_metered THEN
-          v_account.credit_held := v_account.credit_held + v_request.amount;
-        ELSE
-          v_account.balance := v_account.balance - v_request.amount;
-          v_account.held := v_account.held + v_request.amount;
-        END IF;
-        v_total := v_total + v_request.amount;
-        v_account.spending := spending_changed(v_account.spending, v_period, 0, v_request.amount);
-        v_counts[v_place] := spending_changed(v_key_count, v_period, 0, v_request.amount);
-      END IF;
-      -- A replay is found again through its key.
-      IF v_outcome.status <> 'replay' THEN
-        INSERT INTO holds VALUES (
-          v_request.hold, p_account_id, v_request.key, v_request.amount,
-          CASE v_outcome.status WHEN 'held' THEN 'held' ELSE 'refused' END,
-          nullif(v_outcome.status, 'held'), v_outcome.counter,
-          v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint,
-          coalesce(v_time + v_request.lives, v_request.expires), v_is_metered, v_period, v_created
-        ) ON CONFLICT (id) DO NOTHING;
-        IF NOT FOUND THEN
-          RAISE EXCEPTION 'the same hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
-        END IF;
-      END IF;
-      IF v_outcome.status = 'held' AND v_request.amount = v_request.larger THEN
-        v_outcome.counter := 'larger';
-      END IF;
-      RETURN NEXT v_outcome;
-    END LOOP;
-
-    IF v_total > 0 THEN
-      UPDATE accounts a SET balance = v_account.balance, held = v_account.held, credit_held = v_account.credit_held,
-        spending = v_account.spending WHERE a.id = p_account_id;
-      UPDATE key_spending s SET spending = m.spending, period = n.period
-      FROM unnest(v_keys, v_counts) AS n(key_id, period, charged_day, charged_month, held_day, held_month),
-        LATERAL (SELECT ROW(n.period, n.charged_day, n.charged_month, n.held_day, n.held_month)::spending) AS m(spending)
-      WHERE s.key_id = n.key_id;
-    END IF;
   END $$`,
 ]
 
@@ -261,6 +116,18 @@ export const ENLARGE_FUNCTIONS: readonly string[] = [
 
 /** Ends of holds, credits and purging. The order of locks is that of reserving. */
 export const RESOLVE_FUNCTIONS: readonly string[] = [
+  // Returns account and key after a charge, for the thresholds of caps, balance and credit limit.
+  `CREATE FUNCTION charge_facts(a accounts, s spending, p_key_cap bigint, p_key_cap_period text, h holds, p_paid bigint)
+  RETURNS jsonb LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_object('paid', p_paid::text, 'period', (h).period, 'metered', (h).is_metered,
+      'cap_amount', (a).cap_amount::text, 'cap_period', (a).cap_period,
+      'key_cap_amount', p_key_cap::text, 'key_cap_period', p_key_cap_period,
+      'account', to_jsonb(ARRAY[((a).spending).period, ((a).spending).charged_day, ((a).spending).charged_month]::text[]),
+      'key', to_jsonb(ARRAY[(s).period, (s).charged_day, (s).charged_month]::text[]),
+      'money', ((a).balance + (a).held)::text, 'funded', (a).funded::text,
+      'owed', (a).owed::text, 'credit_limit', (a).credit_limit::text)
+  $$`,
+
   // Pays the debts of accounts from their balances, as far as possible, after removing expired credits. The caller has locked the
   // accounts.
   `CREATE FUNCTION repay(p_accounts text[], p_now bigint) RETURNS void
@@ -341,14 +208,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     charged := CASE WHEN v_hold.is_metered THEN p_amount ELSE v_paid END;
     shortfall := p_amount - charged;
     IF p_wants_facts THEN
-      SELECT jsonb_build_object('paid', v_paid::text, 'period', v_hold.period, 'metered', v_hold.is_metered,
-        'cap_amount', v_account.cap_amount::text, 'cap_period', v_account.cap_period,
-        'key_cap_amount', k.cap_amount::text, 'key_cap_period', k.cap_period,
-        'account', to_jsonb(ARRAY[(v_account.spending).period, (v_account.spending).charged_day,
-          (v_account.spending).charged_month]::text[]),
-        'key', to_jsonb(ARRAY[v_key_count.period, v_key_count.charged_day, v_key_count.charged_month]::text[]),
-        'money', (v_account.balance + v_account.held)::text, 'funded', v_account.funded::text,
-        'owed', v_account.owed::text, 'credit_limit', v_account.credit_limit::text)
+      SELECT charge_facts(v_account, v_key_count, k.cap_amount, k.cap_period, v_hold, v_paid)
       INTO facts FROM (SELECT 1) one LEFT JOIN keys k ON k.id = v_hold.key_id;
     END IF;
     IF v_expiry IS NOT NULL THEN

@@ -1,20 +1,22 @@
 import type { PostgresSession } from '../postgres-connection.ts'
 import { CLAIM_FUNCTIONS, JOURNAL_FUNCTIONS, TASK_FUNCTIONS } from './functions.ts'
-import { ENLARGE_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
-import { USAGE_FUNCTIONS, VERSION_1 } from './tables.ts'
+import { GROUP_FUNCTIONS } from './group-functions.ts'
+import { ENLARGE_FUNCTIONS, RESOLVE_FUNCTIONS, SPENDING_FUNCTIONS } from './ledger-functions.ts'
+import { USAGE_FUNCTIONS, VERSION_1, VERSION_2 } from './tables.ts'
 
 /**
  * Tables, forward only: index n − 1 has the statements of version n. Released statements are literal SQL and never change. A
  * change of functions alone is a version without statements.
  */
-export const MIGRATIONS: readonly (readonly string[])[] = [VERSION_1]
+export const MIGRATIONS: readonly (readonly string[])[] = [VERSION_1, VERSION_2]
 
 /** Functions of the newest version. They keep parameters that a process of the previous version may still send. */
 export const FUNCTIONS: readonly string[] = [
+  ...SPENDING_FUNCTIONS,
   ...CLAIM_FUNCTIONS,
-  ...RESERVE_FUNCTIONS,
   ...ENLARGE_FUNCTIONS,
   ...RESOLVE_FUNCTIONS,
+  ...GROUP_FUNCTIONS,
   ...JOURNAL_FUNCTIONS,
   ...TASK_FUNCTIONS,
   ...USAGE_FUNCTIONS,

@@ -1,0 +1,266 @@
+import type { Reservation, ReserveResult, Settlement } from '../ledger.ts'
+import { heldResult } from '../ledger.ts'
+import type { Resolution } from '../resolution.ts'
+import { answerOf } from '../sql-rows.ts'
+import { type ChargeRow, endedInGroup } from './postgres-charge.ts'
+import {
+  codeOf,
+  detailsParameter,
+  journalTime,
+  type PostgresConnection,
+  type PostgresRow,
+  timeParameter,
+} from './postgres-connection.ts'
+import { taskRequestOf } from './postgres-tasks.ts'
+import { draftRequestOf } from './postgres-usage.ts'
+
+/** End of a hold: with a charge, or without one (`amount` undefined). */
+export type HoldEnd = Settlement | { readonly holdId: string; readonly amount?: undefined }
+
+interface Waiting<Operation, Result> {
+  readonly operation: Operation
+  readonly nowMs: number
+  readonly resolve: (result: Result | PromiseLike<Result>) => void
+  readonly reject: (error: unknown) => void
+}
+
+type WaitingReservation = Waiting<Reservation, ReserveResult>
+type WaitingEnd = Waiting<HoldEnd, Resolution>
+
+/** Operations of one statement. */
+interface Group {
+  readonly ends: readonly WaitingEnd[]
+  readonly reservations: readonly WaitingReservation[]
+}
+
+/** One group is prepared while the server works on another. */
+const MAX_GROUPS_IN_FLIGHT = 2
+/** Maximum number of ends and of reservations per group, because a group holds the locks of its accounts while it runs. */
+const MAX_GROUP_SIZE = 100
+/** After a wait for a lock of another session has timed out, groups skip locked accounts for this time, in milliseconds. */
+const SKIP_LOCKED_MS = 1_000
+/** `lock_not_available` (PostgreSQL, appendix A). */
+const LOCK_TIMEOUT = '55P03'
+const PARAMETERS = Array.from({ length: 26 }, (_, index) => `$${index + 1}`).join(', ')
+
+/** Settings of {@link WriteCombiner}. */
+export interface WriteCombinerOptions {
+  readonly clock: 'database' | 'caller'
+  /** Whether a group of reservations alone waits for the disk, too. */
+  readonly flushesReservations: boolean
+  /** Ends a hold in a statement of its own, with every rule. */
+  readonly endAlone: (end: HoldEnd, nowMs: number) => Promise<Resolution>
+}
+
+/**
+ * Combines reservations and ends of holds of all accounts: those that arrive while earlier groups are in flight share the next
+ * statement, and so its round trip and its commit. A single operation is sent immediately. If the server rejects a group, its
+ * operations are repeated alone, so that none fails because of another.
+ */
+export class WriteCombiner {
+  readonly #run: PostgresConnection['run']
+  readonly #statement: string
+  readonly #options: WriteCombinerOptions
+  #ends: WaitingEnd[] = []
+  #reservations: WaitingReservation[] = []
+  #groupsInFlight = 0
+  #isScheduled = false
+  #skipsLockedUntilMs = 0
+
+  constructor({ run }: PostgresConnection, schema: string, options: WriteCombinerOptions) {
+    this.#run = run
+    this.#statement = `SELECT * FROM ${schema}.apply_group(${PARAMETERS})`
+    this.#options = options
+  }
+
+  /** Places a hold. Claims and tasks get a statement of their own. */
+  reserve(operation: Reservation, nowMs: number): Promise<ReserveResult> {
+    return new Promise((resolve, reject) => {
+      const waiting = { operation, nowMs, resolve, reject }
+      if (operation.claim !== undefined || operation.task !== undefined) {
+        this.#reserveAlone(waiting)
+        return
+      }
+      this.#reservations.push(waiting)
+      this.#schedule()
+    })
+  }
+
+  /** Ends a hold. */
+  end(operation: HoldEnd, nowMs: number): Promise<Resolution> {
+    return new Promise((resolve, reject) => {
+      this.#ends.push({ operation, nowMs, resolve, reject })
+      this.#schedule()
+    })
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#groupsInFlight === MAX_GROUPS_IN_FLIGHT) return
+    this.#isScheduled = true
+    queueMicrotask(() => {
+      this.#isScheduled = false
+      void this.#sendNext()
+    })
+  }
+
+  async #sendNext(): Promise<void> {
+    const ends = takeDistinct(this.#ends)
+    const reservations = takeDistinct(this.#reservations)
+    // Reservations of an account follow each other.
+    reservations.sort((one, other) => compareIds(one.operation.accountId, other.operation.accountId))
+    this.#groupsInFlight++
+    await this.#apply({ ends, reservations })
+    this.#groupsInFlight--
+    if (this.#ends.length + this.#reservations.length > 0) this.#schedule()
+  }
+
+  async #apply(group: Group): Promise<void> {
+    const { ends, reservations } = group
+    try {
+      const row = await this.#send(group, performance.now() < this.#skipsLockedUntilMs)
+      const shortfalls = membersOf<string>(row['shortfalls'])
+      const facts = membersOf<ChargeRow>(row['facts'])
+      const outcomes = membersOf<PostgresRow>(row['outcomes'])
+      const skippedEnds = placesOf(row['skipped_ends'])
+      const skippedHolds = placesOf(row['skipped_holds'])
+      for (const [index, waiting] of ends.entries()) {
+        if (skippedEnds.has(index + 1)) this.#endAlone(waiting)
+        else waiting.resolve(endedInGroup(waiting.operation, shortfalls[index + 1], facts[index + 1]))
+      }
+      for (const [index, waiting] of reservations.entries()) {
+        if (skippedHolds.has(index + 1)) this.#reserveAlone(waiting)
+        else waiting.resolve(reserveResultOf(waiting.operation, outcomes[index + 1], row))
+      }
+    } catch (error) {
+      this.#recover(group, error)
+    }
+  }
+
+  async #send({ ends, reservations }: Group, skipsLocked: boolean): Promise<PostgresRow> {
+    const { clock, flushesReservations } = this.#options
+    const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
+    const [row] = await this.#run(this.#statement, [
+      journalTime(clock, nowMs),
+      ends.length > 0 || flushesReservations,
+      skipsLocked,
+      ...endParameters(ends.map(({ operation }) => operation)),
+      ...reservationParameters(
+        reservations.map(({ operation }) => operation),
+        nowMs,
+      ),
+    ])
+    return row!
+  }
+
+  /**
+   * Repeats the operations of a group alone if the server rejected it because of its data or of a lock. After a broken connection
+   * the outcome is unknown: repeating the group is safe, because each hold has its own id.
+   */
+  #recover({ ends, reservations }: Group, error: unknown): void {
+    const code = codeOf(error)
+    if (code === LOCK_TIMEOUT) this.#skipsLockedUntilMs = performance.now() + SKIP_LOCKED_MS
+    const isRepeated = ends.length + reservations.length > 1 && (code === LOCK_TIMEOUT || /^2[23]/.test(String(code)))
+    for (const waiting of ends) {
+      if (isRepeated || /^2[23]/.test(String(code))) this.#endAlone(waiting)
+      else waiting.reject(error)
+    }
+    for (const waiting of reservations) {
+      if (isRepeated) this.#reserveAlone(waiting)
+      else waiting.reject(error)
+    }
+  }
+
+  #endAlone({ operation, nowMs, resolve }: WaitingEnd): void {
+    resolve(this.#options.endAlone(operation, nowMs))
+  }
+
+  #reserveAlone(waiting: WaitingReservation): void {
+    const { operation } = waiting
+    this.#send({ ends: [], reservations: [waiting] }, false).then(
+      (row) => waiting.resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row)),
+      waiting.reject,
+    )
+  }
+}
+
+/** Removes the next operations of a group from those that wait. An operation on a hold of an earlier one stays for the next group. */
+function takeDistinct<Item extends Waiting<{ readonly holdId: string }, never>>(waiting: Item[]): Item[] {
+  const ids = new Set<string>()
+  let count = 0
+  while (count < waiting.length && count < MAX_GROUP_SIZE) {
+    const { holdId } = waiting[count]!.operation
+    if (ids.has(holdId)) break
+    ids.add(holdId)
+    count++
+  }
+  return waiting.splice(0, count)
+}
+
+function compareIds(one: string, other: string): number {
+  if (one === other) return 0
+  return one < other ? -1 : 1
+}
+
+function membersOf<Member>(column: unknown): Readonly<Record<number, Member>> {
+  return column === null ? {} : (JSON.parse(column as string) as Record<number, Member>)
+}
+
+/** Returns a list of places. Clients may return integers as text. */
+function placesOf(column: unknown): ReadonlySet<number> {
+  return new Set(((column ?? []) as readonly (number | string)[]).map(Number))
+}
+
+/** @param outcome Status and counter; if omitted, the wanted amount is held. @param row Columns of a replayed answer. */
+function reserveResultOf(reservation: Reservation, outcome: PostgresRow | undefined, row: PostgresRow): ReserveResult {
+  if (outcome === undefined) return heldResult(reservation, reservation.larger?.amount ?? reservation.amount)
+  const status = outcome['status'] as ReserveResult['status']
+  if (status === 'replay') return { status, answer: answerOf(row) }
+  if (status === 'spending_limit') return { status, counter: outcome['counter'] as string }
+  if (status === 'held' && outcome['counter'] === 'larger') return { status, isLarger: true }
+  return { status }
+}
+
+function endParameters(ends: readonly HoldEnd[]): unknown[] {
+  const settlements = ends.map((end) => (end.amount === undefined ? undefined : end))
+  const records: object[] = []
+  return [
+    ends.map(({ holdId }) => holdId),
+    settlements.map((settlement) => amountParameter(settlement?.amount)),
+    settlements.map((settlement) => settlement?.description ?? null),
+    settlements.map((settlement) => detailsParameter(settlement?.details)),
+    settlements.map((settlement) =>
+      settlement?.record === undefined ? null : records.push(draftRequestOf(settlement.record)),
+    ),
+    JSON.stringify(records),
+    settlements.some((settlement) => settlement?.thresholds !== undefined),
+  ]
+}
+
+function reservationParameters(reservations: readonly Reservation[], nowMs: number): unknown[] {
+  const capParameters = (owner: 'account' | 'key'): unknown[] => {
+    const caps = reservations.map((reservation) => reservation.caps?.[owner])
+    return [caps.map((cap) => amountParameter(cap?.amount)), caps.map((cap) => cap?.period ?? null)]
+  }
+  const [only] = reservations
+  const claim = only?.claim
+  return [
+    reservations.map(({ holdId }) => holdId),
+    reservations.map(({ accountId }) => accountId),
+    reservations.map(({ keyId }) => keyId),
+    reservations.map(({ amount }) => String(amount)),
+    reservations.map(({ amount, requiredFree }) => String(requiredFree ?? amount)),
+    reservations.map(({ larger }) => amountParameter(larger?.amount)),
+    reservations.map(({ larger }) => amountParameter(larger?.requiredFree)),
+    reservations.map(({ expiresAtMs }) => timeParameter(expiresAtMs - nowMs)),
+    reservations.map(({ billing }) => billing ?? null),
+    ...capParameters('account'),
+    ...capParameters('key'),
+    claim && [claim.accountId, claim.key, claim.fingerprint],
+    claim && timeParameter(claim.expiresAtMs - nowMs),
+    only?.task && JSON.stringify(taskRequestOf(only.task)),
+  ]
+}
+
+function amountParameter(amount: bigint | undefined): string | null {
+  return amount === undefined ? null : String(amount)
+}
