@@ -3,13 +3,20 @@ import { answerQuestions } from './child-process.mjs'
 import { HttpConnection, isSuccess } from './http-connection.mjs'
 import { quantile } from './statistics.mjs'
 
+/** Maximum number of requests in flight at a fixed rate. A proxy with more does not keep up. */
+const MAX_IN_FLIGHT = 1_000
+
 let connections = []
 let onAnswer = () => {}
 
 /** Opens connections before the measurement, so that it does not include this work. */
 async function open({ port, count }) {
-  connections = Array.from({ length: count }, () => new HttpConnection(port, (...given) => onAnswer(...given)))
+  connections = Array.from({ length: count }, () => connectionTo(port))
   await Promise.all(connections.map((connection) => connection.connected))
+}
+
+function connectionTo(port) {
+  return new HttpConnection(port, (...given) => onAnswer(...given))
 }
 
 function close() {
@@ -25,12 +32,9 @@ function run({ requests, durationMs, answersPerConnection, spreadMs = 0, expecte
   const each = requests.map((request) => Buffer.from(request))
   let sent = 0
   const answersLeft = new Map(connections.map((connection) => [connection, answersPerConnection]))
-  const durations = []
-  const firstBytes = []
-  const faults = new Map()
+  const tally = startTally(expectedBytes)
   let active = connections.length
-  const beganAt = performance.now()
-  const deadline = durationMs === undefined ? Number.POSITIVE_INFINITY : beganAt + durationMs
+  const deadline = durationMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + durationMs
 
   return new Promise((resolve) => {
     const next = (connection) => {
@@ -42,30 +46,90 @@ function run({ requests, durationMs, answersPerConnection, spreadMs = 0, expecte
         return
       }
       active -= 1
-      if (active === 0) resolve(summary())
+      if (active === 0) resolve(tally.summary())
     }
-    const summary = () => ({
+    onAnswer = (answer, connection) => {
+      tally.add(answer)
+      if (answer.fault === undefined) next(connection)
+      else {
+        active -= 1
+        if (active === 0) resolve(tally.summary())
+      }
+    }
+    if (spreadMs === 0) for (const connection of connections) next(connection)
+    else begin(connections, spreadMs, next)
+  })
+}
+
+/**
+ * Sends `perSecond` requests at equal intervals until `durationMs` has passed, whether or not earlier ones have been answered, then waits for
+ * requests in flight. Each duration begins at the scheduled time, so a delayed request counts with its delay. Opens another connection if all
+ * are in use.
+ */
+function runAtRate({ port, requests, perSecond, durationMs, expectedBytes }) {
+  const each = requests.map((request) => Buffer.from(request))
+  const count = Math.max(1, Math.round((perSecond * durationMs) / 1_000))
+  const tally = startTally(expectedBytes)
+  const idle = [...connections]
+  const scheduled = new Map()
+  const beganAt = performance.now()
+  const timeOf = (index) => beganAt + (index * 1_000) / perSecond
+  let sent = 0
+  let answered = 0
+
+  const freeConnection = () => {
+    while (idle.length > 0) {
+      const connection = idle.shift()
+      if (connection.isOpen) return connection
+    }
+    const another = connectionTo(port)
+    connections.push(another)
+    return another
+  }
+  return new Promise((resolve, reject) => {
+    onAnswer = (answer, connection) => {
+      tally.add(answer, answer.startedAtMs - scheduled.get(connection))
+      answered += 1
+      if (answer.fault === undefined) idle.push(connection)
+      if (answered === count) resolve(tally.summary())
+    }
+    const sendDue = () => {
+      for (; sent < count && timeOf(sent) <= performance.now(); sent++) {
+        if (sent - answered === MAX_IN_FLIGHT)
+          return reject(new Error(`${MAX_IN_FLIGHT} requests are unanswered at ${perSecond} per second`))
+        const connection = freeConnection()
+        scheduled.set(connection, timeOf(sent))
+        connection.send(each[sent % each.length])
+      }
+      if (sent < count) setTimeout(sendDue, timeOf(sent) - performance.now())
+    }
+    sendDue()
+  })
+}
+
+/** Collects the answers of a run. */
+function startTally(expectedBytes) {
+  const durations = []
+  const firstBytes = []
+  const faults = new Map()
+  const beganAt = performance.now()
+  return {
+    /** `delayMs`: time between the scheduled and the actual start of the request. */
+    add(answer, delayMs = 0) {
+      const fault = faultOf(answer, expectedBytes)
+      if (fault !== undefined) faults.set(fault, (faults.get(fault) ?? 0) + 1)
+      durations.push(answer.durationMs + delayMs)
+      firstBytes.push(answer.firstByteMs === undefined ? undefined : answer.firstByteMs + delayMs)
+    },
+    summary: () => ({
       answers: durations.length,
       faults: [...faults].map(([fault, count]) => `${count} × ${fault}`),
       elapsedMs: performance.now() - beganAt,
       p50Ms: quantile(durations, 0.5),
       p99Ms: quantile(durations, 0.99),
       firstByteP50Ms: quantile(firstBytes, 0.5),
-    })
-    onAnswer = (answer, connection) => {
-      const fault = faultOf(answer, expectedBytes)
-      if (fault !== undefined) faults.set(fault, (faults.get(fault) ?? 0) + 1)
-      durations.push(answer.durationMs)
-      firstBytes.push(answer.firstByteMs)
-      if (answer.fault === undefined) next(connection)
-      else {
-        active -= 1
-        if (active === 0) resolve(summary())
-      }
-    }
-    if (spreadMs === 0) for (const connection of connections) next(connection)
-    else begin(connections, spreadMs, next)
-  })
+    }),
+  }
 }
 
 /** Starts a few connections every millisecond. */
@@ -111,4 +175,4 @@ function fetchWhole({ port, request }) {
   })
 }
 
-answerQuestions({}, { open, close, run, openStreams, fetchWhole })
+answerQuestions({}, { open, close, run, runAtRate, openStreams, fetchWhole })

@@ -37,6 +37,11 @@ export class HttpConnection {
     })
   }
 
+  /** Whether a request can be sent: the server closes connections without requests. */
+  get isOpen() {
+    return this.#mode !== 'closed'
+  }
+
   /** Sends a whole request. With `keep`, the answer holds its head and body. */
   send(request, { keep = false, onFirstByte } = {}) {
     this.#mode = 'head'

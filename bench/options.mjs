@@ -11,7 +11,8 @@ export const USAGE = `npm run bench -- [options]
   --mounts         compare the ways to mount the gateway
   --cluster        compare one worker process with two
   --mcp            compare an MCP tool with the same call by HTTP
-  --postgres       compare money in PostgreSQL, of one account and of 1,000, in one process and in four; starts a server
+  --postgres       compare money in PostgreSQL, of one account and of 1,000, in one process and in four, under full load and at
+                   fixed rates; starts servers, and measures pgbench and the disk too
   --node <list>    run the proxies under each of these versions of Node, such as 20,24, and print them side by side; those
                    that are not here are installed from npm into bench/.cache
   --compare <rev>  build that revision too, and let both builds take turns: what the change is worth

@@ -17,3 +17,8 @@ export function verdict(value, { target, goal = target, sign }) {
   const goalText = goal === target ? '' : `; goal ${goal}: ${value <= goal ? 'reached' : 'not yet'}`
   return `≤ ${target} ${sign}: ${outcome}${goalText}`
 }
+
+/** Describes a target that must be reached or exceeded, and whether it was. */
+export function verdictAtLeast(value, { target, sign }) {
+  return `≥ ${target.toLocaleString('en-US')} ${sign}: ${value >= target ? 'pass' : 'FAIL'}`
+}

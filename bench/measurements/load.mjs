@@ -33,24 +33,54 @@ export const load = {
     // V8 drops part of its compiled code during the turns of other proxies.
     if (scenario.load.answersPerConnection === undefined)
       await oneRun({ lab, proxy, scenario, prepared, options: { seconds: LEAD_IN_SECONDS } })
-    const before = await settledBalance(prepared.running, scenario)
-    const { result, used, profile, leastShare } = await oneRun({ lab, proxy, scenario, prepared, options })
-    const after = await settledBalance(prepared.running, scenario)
-    const { answers } = result
-    checkCharge({ proxy, before, after, answers, costNanoDollars: scenario.costNanoDollars })
-    const perUnit = (microseconds) => microseconds / (answers * scenario.unitsPerAnswer)
-    return {
-      ...Object.fromEntries(Object.entries(used).map(([name, microseconds]) => [name, perUnit(microseconds)])),
-      answersPerSecond: (answers * 1_000) / result.elapsedMs,
-      p50Ms: result.p50Ms,
-      p99Ms: result.p99Ms,
-      firstByteMs: result.firstByteP50Ms,
-      ...(leastShare === undefined ? {} : { leastShare }),
-      profile,
-    }
+    return measureTurn({ lab, proxy, scenario, prepared, options })
   },
 
   finish: ({ prepared }) => prepared.running.stop(),
+}
+
+/**
+ * Measures proxies at a fixed rate: requests are sent on schedule, whether or not earlier ones have been answered. The rate is
+ * `load.perSecond`, or `load.shareOfMaximum` of what the proxy has just answered to the load of `warmUp`, which also warms it up.
+ */
+export const loadAtRate = {
+  prepare: ({ scenario, ...given }) => load.prepare({ ...given, scenario: scenario.warmUp }),
+
+  async measure({ scenario, options, ...turn }) {
+    const { shareOfMaximum, minSeconds = 0 } = scenario.load
+    const perSecond = scenario.load.perSecond ?? (await maximumRate({ scenario, options, ...turn })) * shareOfMaximum
+    return measureTurn({
+      ...turn,
+      scenario: { ...scenario, load: { ...scenario.load, perSecond } },
+      options: { ...options, seconds: Math.max(options.seconds, minSeconds) },
+    })
+  },
+
+  finish: load.finish,
+}
+
+async function maximumRate({ scenario, options: { seconds }, ...turn }) {
+  const { answersPerSecond } = await measureTurn({ ...turn, scenario: scenario.warmUp, options: { seconds } })
+  return answersPerSecond
+}
+
+/** One run whose answers must have been charged exactly. */
+async function measureTurn({ lab, proxy, scenario, prepared, options }) {
+  const before = await settledBalance(prepared.running, scenario)
+  const { result, used, profile, leastShare } = await oneRun({ lab, proxy, scenario, prepared, options })
+  const after = await settledBalance(prepared.running, scenario)
+  const { answers } = result
+  checkCharge({ proxy, before, after, answers, costNanoDollars: scenario.costNanoDollars })
+  const perUnit = (microseconds) => microseconds / (answers * scenario.unitsPerAnswer)
+  return {
+    ...Object.fromEntries(Object.entries(used).map(([name, microseconds]) => [name, perUnit(microseconds)])),
+    answersPerSecond: (answers * 1_000) / result.elapsedMs,
+    p50Ms: result.p50Ms,
+    p99Ms: result.p99Ms,
+    firstByteMs: result.firstByteP50Ms,
+    ...(leastShare === undefined ? {} : { leastShare }),
+    profile,
+  }
 }
 
 async function warmUp({ lab, proxy, scenario, options, running }) {
@@ -85,19 +115,18 @@ function cpuPerAnswer({ result, used }) {
 
 async function oneRun({ lab, proxy, scenario, prepared, options }) {
   const { running, expectedBytes } = prepared
-  const { connections, answersPerConnection = Number.POSITIVE_INFINITY, spreadMs = 0 } = scenario.load
+  const { connections, answersPerConnection = Number.POSITIVE_INFINITY, spreadMs = 0, perSecond } = scenario.load
   try {
     await lab.driver.ask('open', { port: running.port, count: connections })
     if (options.isProfiling) await running.startProfile?.()
     const answeredBefore = await running.answersByWorker?.()
     const before = await readUsage(running)
-    const answered = lab.driver.ask('run', {
-      requests: requestsFor({ scenario, proxy, running }),
-      durationMs: answersPerConnection === Number.POSITIVE_INFINITY ? options.seconds * 1_000 : undefined,
-      answersPerConnection,
-      spreadMs,
-      expectedBytes,
-    })
+    const requests = requestsFor({ scenario, proxy, running })
+    const durationMs = answersPerConnection === Number.POSITIVE_INFINITY ? options.seconds * 1_000 : undefined
+    const answered =
+      perSecond === undefined
+        ? lab.driver.ask('run', { requests, durationMs, answersPerConnection, spreadMs, expectedBytes })
+        : lab.driver.ask('runAtRate', { port: running.port, requests, durationMs, perSecond, expectedBytes })
     const result = await within(ANSWERS_WITHIN_MS, `${proxy.name}, ${scenario.name}`, answered)
     const used = usedBetween(before, await readUsage(running))
     const leastShare = leastShareOf(answeredBefore, await running.answersByWorker?.())

@@ -6,36 +6,24 @@ import { startCluster } from '../start-cluster.mjs'
 
 const PROCESSES = 4
 
-let server
-let schemas = 0
-
-/** The server that all proxies of a run share. */
-async function sharedServer() {
-  server ??= await startPostgresServer()
-  return server
-}
-
-/** Ends the server, if one was started. */
-export async function stopSharedServer() {
-  await server?.stop()
-  server = undefined
-}
-
-/** One process with its money in PostgreSQL: the others are compared with it. */
-const onePostgres = { name: 'postgres-1', title: 'PostgreSQL, 1 process', workers: 1, open: openPostgres }
-const fourPostgres = {
+/** Stores with one process, or several that share them. */
+export const onePostgres = { name: 'postgres-1', title: 'PostgreSQL, 1 process', workers: 1, open: openPostgres }
+export const fourPostgres = {
   name: 'postgres-4',
   title: `PostgreSQL, ${PROCESSES} processes`,
   workers: PROCESSES,
   open: openPostgres,
 }
-const oneMemory = { name: 'memory-1', title: 'memory, 1 process', workers: 1, open: async () => ({}) }
+export const oneMemory = { name: 'memory-1', title: 'memory, 1 process', workers: 1, open: async () => ({}) }
 const oneSqlite = { name: 'sqlite-1', title: 'SQLite, 1 process', workers: 1, open: openSqlite }
 const fourSqlite = { name: 'sqlite-4', title: `SQLite, ${PROCESSES} processes`, workers: PROCESSES, open: openSqlite }
 
-/** A gateway with its money in each kind of store, `accounts` of them, all of which the scenario uses. */
-export const proxiesWith = ({ accounts }) =>
-  [oneMemory, onePostgres, fourPostgres, oneSqlite, fourSqlite].map(({ name, title, workers, open }) => ({
+/** A gateway with its money in each kind of store. */
+export const STORES = [oneMemory, onePostgres, fourPostgres, oneSqlite, fourSqlite]
+
+/** Gateways with their money in `stores`, for a number of accounts, all of which the scenario uses. */
+export const proxiesWith = ({ accounts, stores }) =>
+  stores.map(({ name, title, workers, open }) => ({
     name,
     title,
     isTranslating: true,
@@ -50,13 +38,10 @@ export const proxiesWith = ({ accounts }) =>
     },
   }))
 
-export const REFERENCE = onePostgres
-
-/** Each proxy has separate tables. */
+/** Each proxy has a separate server, so that the CPU time of the others' idle processes is not counted. */
 async function openPostgres() {
-  const { url, cpuMicroseconds } = await sharedServer()
-  schemas += 1
-  return { store: { kind: 'postgres', url, schema: `bench_${schemas}` }, serverMicroseconds: cpuMicroseconds }
+  const { url, cpuMicroseconds, stop } = await startPostgresServer()
+  return { store: { kind: 'postgres', url, schema: 'bench' }, serverMicroseconds: cpuMicroseconds, onStop: stop }
 }
 
 async function openSqlite() {

@@ -10,7 +10,7 @@ import {
 } from '../proxies/clusters.mjs'
 import { scenario as chatBurst } from '../scenarios/chat-burst.mjs'
 import { scenario as chatJson } from '../scenarios/chat-json.mjs'
-import { verdict } from '../verdict.mjs'
+import { verdict, verdictAtLeast } from '../verdict.mjs'
 
 /** The same requests, with the money of all workers in one file. */
 const chatDurable = { ...chatJson, name: 'chat-json-sqlite', title: 'chat, JSON, 32 connections, money in SQLite' }
@@ -45,11 +45,11 @@ In memory each worker has money of its own; with SQLite both write one file, one
     const [alone, together] = proxiesOf(scenario)
     if (proxy === alone.name) return ''
     const cpu = verdict(comparisons[alone.name].median, { target: MAX_CPU, sign: '×' })
-    return proxy === together.name ? `${cpu}; ${shareVerdict(medians.leastShare)}` : cpu
+    return proxy === together.name ? `${cpu}; each ${shareVerdict(medians.leastShare)}` : cpu
   },
   prepare: () => {
     if (!canReadProcesses) throw new Error('--cluster reads the CPU time of processes from /proc, which only Linux has')
   },
 }
 
-const shareVerdict = (share) => `each ≥ ${MIN_SHARE * 100} % of answers: ${share >= MIN_SHARE ? 'pass' : 'FAIL'}`
+const shareVerdict = (share) => verdictAtLeast(share * 100, { target: MIN_SHARE * 100, sign: '% of answers' })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { rounded } from '../../bench/rounded.mjs'
 import { median, quantile, shuffled } from '../../bench/statistics.mjs'
-import { targetOf, verdict } from '../../bench/verdict.mjs'
+import { targetOf, verdict, verdictAtLeast } from '../../bench/verdict.mjs'
 
 test('the median is the middle value, or the mean of the two in the middle', () => {
   expect(median([3, 1, 200])).toBe(3)
@@ -37,6 +37,11 @@ test('a target is passed up to its value, and a goal is named where it is strict
   expect(verdict(1.1, { target: 1.1, sign: '×' })).toBe('≤ 1.1 ×: pass')
   expect(verdict(1.11, { target: 1.1, sign: '×' })).toBe('≤ 1.1 ×: FAIL')
   expect(verdict(1.4, { target: 1.5, goal: 1.3, sign: '×' })).toBe('≤ 1.5 ×: pass; goal 1.3: not yet')
+})
+
+test('passes a rate that reaches its target', () => {
+  expect(verdictAtLeast(4_000, { target: 4_000, sign: 'requests/s' })).toBe('≥ 4,000 requests/s: pass')
+  expect(verdictAtLeast(3_999.9, { target: 4_000, sign: 'requests/s' })).toBe('≥ 4,000 requests/s: FAIL')
 })
 
 test('compares a proxy with the target of its version of Node, or with that of the scenario if there is none', () => {
