@@ -73,9 +73,13 @@ function countsOf(period: string, day: string, month: string): SpendingCounts {
   return { ...NOTHING_SPENT, period: Number(period), chargedDay: BigInt(day), chargedMonth: BigInt(month) }
 }
 
+/** Maximum number of later lines that {@link earlierCharge} reads: less than a tenth of a second. */
+const MAX_LATER_LINES = 50_000
+
 /**
  * Reads the result of an earlier charge of hold `$1` from the journal, in {@link CHARGE_COLUMNS} plus `due`. If there was a later
- * credit, the latest credit of that time is not known, so no balance threshold is reported.
+ * credit, the latest credit of that time is not known, so no balance threshold is reported. Returns no row if the account has
+ * more than {@link MAX_LATER_LINES} later lines, because a timeout of this query would repeat the settlement forever.
  */
 export function earlierCharge(schema: string): string {
   return `WITH charge AS (
@@ -84,6 +88,7 @@ export function earlierCharge(schema: string): string {
     ), later AS (
       SELECT n.key_id, n.period, n.due, n.amount FROM charge c JOIN ${schema}.entries n ON n.account_id = c.account_id
       WHERE (n.kind = 'charge' OR n.amount > 0) AND (n.created_at_ms, n.id) > (c.created_at_ms, c.id)
+      LIMIT ${MAX_LATER_LINES + 1}
     )
     SELECT c.due::text, (CASE WHEN c.is_metered THEN c.due ELSE -c.amount END)::text AS charged,
       (CASE WHEN c.is_metered THEN 0 ELSE c.due + c.amount END)::text AS shortfall,
@@ -105,7 +110,8 @@ export function earlierCharge(schema: string): string {
           coalesce(sum(due) FILTER (WHERE period = c.period AND key_id = c.key_id), 0) AS key_day,
           coalesce(sum(due) FILTER (WHERE key_id = c.key_id), 0) AS key_month
         FROM later WHERE period / 100 = c.period / 100
-      ) l`
+      ) l
+    WHERE (SELECT count(*) FROM later) <= ${MAX_LATER_LINES}`
 }
 
 /** Returns the result for an unchanged hold. @param status How it had ended. */

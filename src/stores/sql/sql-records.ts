@@ -241,8 +241,10 @@ export function sqlUsage(dialect: SqlDialect): SqlStore<Pick<UsageStore, 'record
       SELECT account_id, charged AS records, 0 AS days, 0 AS journal FROM ${table}
         WHERE ended_at_ms >= $1 AND ended_at_ms < $2
       UNION ALL SELECT account_id, 0, charged, 0 FROM ${dialect.table('usage_days')} WHERE day >= $3 AND day < $4
-      UNION ALL SELECT account_id, 0, 0, -amount FROM ${dialect.table('entries')}
-        WHERE created_at_ms >= $1 AND created_at_ms < $2 AND kind = 'charge' AND hold_id IS NOT NULL
+      UNION ALL SELECT a.id, 0, 0, (
+        SELECT coalesce(-sum(e.amount), 0) FROM ${dialect.table('entries')} AS e
+        WHERE e.account_id = a.id AND e.created_at_ms >= $1 AND e.created_at_ms < $2 AND e.kind = 'charge' AND e.hold_id IS NOT NULL
+      ) FROM ${dialect.table('accounts')} AS a
     ) AS parts
     GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
   const deleteOld = (name: string, keys: string, condition: string): string => {

@@ -203,4 +203,53 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     expect(await count('key_spending')).toBe(0)
     expect((await store.ledger.account('account_1'))?.held).toBe(100n)
   })
+
+  test('one sweep deletes the holds and keys that 4,000 calls a second leave behind in 30 seconds', async () => {
+    const endedMs = NOW_MS - DAY_MS - HOUR_MS
+    await schemas.pool.query(`INSERT INTO ${schema}.holds
+        (id, account_id, key_id, amount, status, expires_at_ms, is_metered, period, created_at_ms)
+      SELECT 'hold_' || n, 'account_1', 'key_1', 1, 'settled', ${endedMs}, false, 0, 0 FROM generate_series(1, 120000) n`)
+    await schemas.pool.query(`INSERT INTO ${schema}.claims (account_id, key, fingerprint, expires_at_ms)
+      SELECT 'account_1', n, 'f', ${NOW_MS} FROM generate_series(1, 120000) n`)
+
+    await store.ledger.expire(NOW_MS, 500)
+
+    expect([await count('holds'), await count('claims')]).toEqual([0, 0])
+  })
+
+  test('a sweep that finds more expired holds than its limit deletes nothing yet', async () => {
+    await fund(store, 1_000n)
+    for (const holdId of ['hold_1', 'hold_2', 'hold_3']) await store.ledger.reserve(reservation({ holdId }), NOW_MS)
+    await store.ledger.reserve(reservation({ holdId: 'hold_4', amount: 5_000n }), NOW_MS)
+    const laterMs = NOW_MS + 2 * HOUR_MS
+
+    const first = [await store.ledger.expire(laterMs, 2), await count('holds')]
+    const second = [await store.ledger.expire(laterMs, 2), await count('holds')]
+
+    expect([first, second]).toEqual([
+      [2, 4],
+      [1, 3],
+    ])
+  })
+
+  test('a settlement repeated after 50,000 further charges gets its outcome, and no thresholds', async () => {
+    await fund(store, 1_000n)
+    const thresholds = { caps: [0.5], balance: [0.95] }
+    const settlement = { holdId: 'hold_1', amount: 100n, description: 'chat', thresholds }
+    await store.ledger.reserve(reservation(), NOW_MS)
+    await store.ledger.settle(settlement, NOW_MS)
+    const addCharges = (first: number, last: number) =>
+      schemas.pool.query(`INSERT INTO ${schema}.entries
+          (account_id, kind, amount, hold_id, description, created_at_ms, due, balance_after, owed_after, key_id, period)
+        SELECT 'account_1', 'charge', 0, 'hold_' || n, 'chat', ${NOW_MS + 1}, 0, 900, 0, 'key_1', 0
+        FROM generate_series(${first}, ${last}) n`)
+
+    await addCharges(2, 50_001)
+    const within = await store.ledger.settle(settlement, NOW_MS + 2)
+    await addCharges(50_002, 50_002)
+    const beyond = await store.ledger.settle(settlement, NOW_MS + 2)
+
+    expect(within.earlier).toMatchObject({ charged: 100n })
+    expect(beyond).toEqual({ resolved: false, charged: 0n, shortfall: 0n, endedBy: 'settled' })
+  })
 })

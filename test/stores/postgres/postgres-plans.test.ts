@@ -148,4 +148,19 @@ describe.skipIf(server.missing !== undefined)('what PostgreSQL reads', () => {
       await wholeReads('conversations', async ({ conversations }) => conversations?.create(conversation, [])),
     ).toBe(0)
   })
+
+  test('verifies a day without reading the journal of other days', async () => {
+    await made.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    const columns =
+      'account_id, kind, amount, hold_id, description, created_at_ms, due, balance_after, owed_after, key_id, period'
+    const line = `'account_1', 'charge', -1, 'hold_' || n, 'chat', ${NOW_MS} + n * 100000::bigint, 1, 0, 0, 'key_1', 0`
+    await fill('entries', columns, line)
+
+    expect(
+      await wholeReads('entries', async ({ usage }) => {
+        const [mismatch] = (await usage?.verify({ fromMs: NOW_MS, untilMs: NOW_MS + 86_400_000 })) ?? []
+        expect(mismatch).toMatchObject({ accountId: 'account_1', journal: 863n })
+      }),
+    ).toBe(0)
+  })
 })
