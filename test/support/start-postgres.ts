@@ -12,7 +12,9 @@ export interface StartedPostgres {
   halt(): Promise<void>
   /** Ends it without a word to anybody, as `pg_ctl stop -m immediate` does; the data are recovered at the next start. */
   crash(): Promise<void>
-  /** Starts it again on the same port after {@link halt} or {@link crash}. */
+  /** Kills its main process. The others end as soon as they notice; commits that nobody has flushed are lost with them. */
+  kill(): Promise<void>
+  /** Starts it again on the same port after {@link halt}, {@link crash} or {@link kill}. */
   resume(): Promise<void>
   /** Ends it and removes its folder. */
   stop(): Promise<void>
@@ -34,11 +36,15 @@ export function postgresFolder(): string | undefined {
 /**
  * Starts one on a free port.
  * @param settings further settings of the server, such as `{ fsync: 'off' }`.
+ * @param parent folder of its temporary folder.
  */
-export async function startPostgres(settings: Record<string, string> = {}): Promise<StartedPostgres> {
+export async function startPostgres(
+  settings: Record<string, string> = {},
+  parent: string = tmpdir(),
+): Promise<StartedPostgres> {
   const programs = postgresFolder()
   if (programs === undefined) throw new Error('there is no initdb on this machine')
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-postgres-'))
+  const folder = mkdtempSync(join(parent, 'signalbox-postgres-'))
   const user = unprivilegedUser()
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
@@ -63,6 +69,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     halt: () => server.end('SIGINT'),
     crash: () => server.end('SIGQUIT'),
+    kill: () => server.end('SIGKILL'),
     async resume() {
       server = await start()
     },
