@@ -54,6 +54,7 @@ const SERVERS = [
   'test/stores/postgres/postgres-books.test.ts',
   'test/stores/postgres/postgres-failover.test.ts',
   'test/stores/postgres/postgres-faults.test.ts',
+  'test/stores/postgres/postgres-interleavings.test.ts',
   'test/stores/postgres/postgres-kills.test.ts',
   'test/stores/postgres/postgres-ledger.test.ts',
   'test/stores/postgres/postgres-model.test.ts',

@@ -5,7 +5,7 @@ import { type Ledger, lesserOf } from '../../../src/stores/ledger.ts'
 const ACCOUNT_ID = 'account_1'
 const START_MS = 1_000
 /** Cap of the keys that a limited reservation uses: `key_2`. */
-const CAP = { amount: 4n * 10n ** 12n, period: 'month' } as const
+export const CAP = { amount: 4n * 10n ** 12n, period: 'month' } as const
 
 /** One step of a random history. */
 export type LedgerOperation =
@@ -50,13 +50,17 @@ interface ModelHold {
   readonly amount: bigint
   readonly expiresAtMs: number
   readonly isLimited: boolean
+  /** Larger amount, held instead if it is free. */
+  readonly larger?: bigint | undefined
+  /** UTC day that counts it, as in the store. Default 0. */
+  readonly period?: number
 }
 
 /** The ledger as a list of facts, with no thought for speed. */
-class LedgerModel {
+export class LedgerModel {
   credited = 0n
   charged = 0n
-  chargedWithinLimit = 0n
+  readonly charges: { readonly hold: ModelHold; readonly amount: bigint }[] = []
   readonly creditIds = new Set<number>()
   readonly open = new Map<number, ModelHold>()
   readonly outcomes = new Map<number, string>()
@@ -74,8 +78,22 @@ class LedgerModel {
   }
 
   get counted(): bigint {
-    const limited = [...this.open.values()].filter((hold) => hold.isLimited)
-    return limited.reduce((sum, hold) => sum + hold.amount, this.chargedWithinLimit)
+    const limited = [...this.open.values(), ...this.charges.map(({ hold, amount }) => ({ ...hold, amount }))]
+    return limited.filter((hold) => hold.isLimited).reduce((sum, hold) => sum + hold.amount, 0n)
+  }
+
+  copy(): LedgerModel {
+    const copy = new LedgerModel()
+    copy.credited = this.credited
+    copy.charged = this.charged
+    copy.owed = this.owed
+    copy.charges.push(...this.charges)
+    for (const id of this.creditIds) copy.creditIds.add(id)
+    for (const [id, hold] of this.open) copy.open.set(id, hold)
+    for (const [id, outcome] of this.outcomes) copy.outcomes.set(id, outcome)
+    for (const [id, hold] of this.expired) copy.expired.set(id, hold)
+    for (const [id, end] of this.ends) copy.ends.set(id, end)
+    return copy
   }
 
   credit(id: number, amount: bigint): boolean {
@@ -89,8 +107,11 @@ class LedgerModel {
   reserve(id: number, hold: ModelHold): string {
     const known = this.outcomes.get(id)
     if (known !== undefined) return known
-    const outcome = this.#outcome(hold)
-    if (outcome === 'held') this.open.set(id, hold)
+    const { larger } = hold
+    const isLarger = larger !== undefined && this.#outcome({ ...hold, amount: larger }) === 'held'
+    const outcome = isLarger ? 'held larger' : this.#outcome(hold)
+    if (isLarger) this.open.set(id, { ...hold, amount: larger })
+    else if (outcome === 'held') this.open.set(id, hold)
     this.outcomes.set(id, outcome)
     return outcome
   }
@@ -111,7 +132,7 @@ class LedgerModel {
     const charged = lesserOf(amount, this.balance)
     this.charged += charged
     this.owed += amount - charged
-    if (hold.isLimited) this.chargedWithinLimit += amount
+    this.charges.push({ hold, amount })
     this.repay()
     return charged
   }
