@@ -1,10 +1,12 @@
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import { missingProgram } from '../../support/real-servers.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 import { type StartedPostgres, startPostgres } from '../../support/start-postgres.ts'
 import { ChatLoad, LANES } from './support/chat-load.ts'
+import { type Chats, type ChatsOptions, expectExactChats, openAccounts, startChats } from './support/chats.ts'
 import { freshSchemaName } from './support/fresh-schema.ts'
 import { type LosingProxy, losingProxy } from './support/losing-proxy.ts'
 
@@ -36,14 +38,6 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL that fails
       await pool.end()
     }
   })
-
-  /** Runs what needs a connection of its own that changes the whole server. */
-  async function asOperator(...statements: string[]): Promise<void> {
-    const client = new pg.Client({ connectionString: server.url, options: '-c default_transaction_read_only=off' })
-    await client.connect()
-    for (const statement of statements) await client.query(statement)
-    await client.end()
-  }
 
   /** Each call of the vendor was charged once, what callers have was charged, and no money is held any more. */
   async function expectExactMoney(): Promise<void> {
@@ -83,13 +77,13 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL that fails
   })
 
   test('a primary that takes no changes any more is not used, and no vendor is called meanwhile', async () => {
-    await asOperator('ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()')
+    await asOperator(server.url, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()')
     await load.more(load.refused, 2 * LANES)
     const callsBefore = gateway.sandbox.requests.length
     await load.more(load.refused, 2 * LANES)
     const callsMeanwhile = gateway.sandbox.requests.length - callsBefore
     const health = await gateway.gateway.health()
-    await asOperator('ALTER SYSTEM RESET default_transaction_read_only', 'SELECT pg_reload_conf()')
+    await asOperator(server.url, 'ALTER SYSTEM RESET default_transaction_read_only', 'SELECT pg_reload_conf()')
     await load.more(load.answered, 2 * LANES)
 
     expect(callsMeanwhile).toBe(0)
@@ -97,3 +91,76 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL that fails
     await expectExactMoney()
   })
 })
+
+describe.skipIf(missingProgram('postgres') !== undefined)(
+  'PostgreSQL that fails over, with calls of many accounts in flight,',
+  () => {
+    let server: StartedPostgres
+    let proxy: LosingProxy
+    let pool: pg.Pool
+    let store: GatewayStore
+
+    beforeAll(async () => {
+      server = await startPostgres({ fsync: 'off' })
+      proxy = await losingProxy(server.url)
+      pool = new pg.Pool({ connectionString: proxy.url, max: 10 })
+    })
+    afterAll(async () => {
+      await pool.end()
+      await proxy.close()
+      await server.stop()
+    })
+
+    beforeEach(async () => {
+      store = postgresStore({ pool, schema: freshSchemaName() })
+      await store.start()
+      return () => store.close()
+    })
+
+    async function begin(options: ChatsOptions = {}): Promise<Chats> {
+      const chats = startChats(store, await openAccounts(store, 24, Date.now()), options)
+      await chats.moreSettled(24)
+      return chats
+    }
+
+    test('charges each call once if answers are lost', async () => {
+      const chats = await begin()
+      proxy.loseOneIn(8)
+      await chats.moreRepeated(24)
+      proxy.loseOneIn(0)
+      await chats.end()
+
+      await expectExactChats(store, chats)
+    })
+
+    test('charges each call once if the server is killed, except for those it has forgotten', async () => {
+      const chats = await begin({ crashes: true })
+      await server.kill()
+      await chats.moreRepeated(48)
+      await server.resume()
+      await chats.moreSettled(48)
+      await chats.end()
+
+      await expectExactChats(store, chats)
+    })
+
+    test('charges each call once if the primary takes no changes for a while', async () => {
+      const chats = await begin()
+      await asOperator(server.url, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()')
+      await chats.moreRepeated(48)
+      await asOperator(server.url, 'ALTER SYSTEM RESET default_transaction_read_only', 'SELECT pg_reload_conf()')
+      await chats.moreSettled(48)
+      await chats.end()
+
+      await expectExactChats(store, chats)
+    })
+  },
+)
+
+/** Runs what needs a connection of its own that changes the whole server. */
+async function asOperator(url: string, ...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url, options: '-c default_transaction_read_only=off' })
+  await client.connect()
+  for (const statement of statements) await client.query(statement)
+  await client.end()
+}
