@@ -19,7 +19,7 @@ const seed = Number(process.env['DRILL_SEED'] ?? 1)
 const PROCESSES = 4
 const LANES = 6
 /** Steps of all processes between two faults. */
-const STEPS_BETWEEN_FAULTS = isLong ? 2_000 : 120
+const STEPS_BETWEEN_FAULTS = isLong ? 2_000 : 100
 const isLeftOut = [missingProgram('postgres'), missingProgram('pgbouncer')].some((missing) => missing !== undefined)
 
 /** Fault of the server. The first two may lose commits that were not flushed. */
@@ -113,7 +113,7 @@ describe.skipIf(isLeftOut)('4 processes on 50 accounts while PostgreSQL is kille
   test(
     'keeps every confirmed charge and credit once, and loses only calls in flight at a crash',
     async () => {
-      const faults = shuffled(['terminate', 'kill', 'halt', 'crash', 'terminate', 'kill'], isLong ? 10 : 1)
+      const faults = shuffled(['terminate', 'kill', 'halt', 'crash'], isLong ? 10 : 1)
 
       const { reports, crashes } = await drill(server.url, faults)
 
@@ -132,7 +132,7 @@ describe.skipIf(isLeftOut)('4 processes on 50 accounts while PostgreSQL is kille
     async () => {
       const settings = { default_pool_size: '6', server_login_retry: '1' }
       const pooler = await startPgBouncer(server.url, 'transaction', settings)
-      const faults = shuffled(['terminate', 'kill', 'crash'], isLong ? 10 : 1)
+      const faults = shuffled(['terminate', 'kill'], isLong ? 10 : 1)
 
       const { reports, crashes } = await drill(pooler.url, faults)
 
