@@ -95,13 +95,14 @@ export function postgresLedger(
   }
 
   async function voidHold(holdId: string, nowMs: number): Promise<Resolution> {
-    const [row] = await run(
-      `SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count, (
-        SELECT h.status FROM ${schema}.holds h WHERE h.id = $1 AND h.status NOT IN ('held', 'refused')
-      ) AS ended_by`,
-      [holdId, timeOf(nowMs)],
-    )
-    return row!['count'] === 1 ? { resolved: true, charged: 0n, shortfall: 0n } : endedBefore(row!['ended_by'])
+    const [row] = await run(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count`, [
+      holdId,
+      timeOf(nowMs),
+    ])
+    if (row!['count'] === 1) return { resolved: true, charged: 0n, shortfall: 0n }
+    // In a statement of its own, because the one before may have waited for the other end of the hold.
+    const [hold] = await run(`SELECT status FROM ${schema}.holds WHERE id = $1 AND status <> 'refused'`, [holdId])
+    return endedBefore(hold?.['status'])
   }
 
   async function account(accountId: string): Promise<Account | undefined> {

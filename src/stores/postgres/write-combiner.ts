@@ -95,6 +95,7 @@ export class WriteCombiner {
   }
 
   #schedule(): void {
+    if (this.#ends.length + this.#reservations.length === 0) return
     if (this.#isScheduled || this.#groupsInFlight === MAX_GROUPS_IN_FLIGHT) return
     this.#isScheduled = true
     queueMicrotask(() => {
@@ -109,9 +110,10 @@ export class WriteCombiner {
     // Reservations of an account follow each other.
     reservations.sort((one, other) => compareIds(one.operation.accountId, other.operation.accountId))
     this.#groupsInFlight++
+    this.#schedule()
     await this.#apply({ ends, reservations })
     this.#groupsInFlight--
-    if (this.#ends.length + this.#reservations.length > 0) this.#schedule()
+    this.#schedule()
   }
 
   async #apply(group: Group): Promise<void> {

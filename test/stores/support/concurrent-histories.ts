@@ -58,7 +58,7 @@ const keyIdOf = (number: number, isLimited: boolean): string => (isLimited ? `li
 /** Returns the content of a reservation. It depends on the id alone, because callers repeat a reservation unchanged. */
 function wantedOf(id: number): { amount: bigint; larger: bigint | undefined; isLimited: boolean; ttlMs: number } {
   return {
-    amount: BigInt(1 + (id % 5)) * 200_000_000_000n,
+    amount: BigInt(id % 5) * 250_000_000_000n,
     larger: id % 3 === 0 ? 2_000_000_000_000n : undefined,
     isLimited: id % 2 === 0,
     ttlMs: (id % 7) * 8 + 1,

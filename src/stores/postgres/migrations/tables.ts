@@ -397,11 +397,8 @@ export const VERSION_1: readonly string[] = [
   `INSERT INTO usage_mark VALUES (0, 0)`,
 ]
 
-/** Statements of version 2: functions that `apply_group` replaces. */
-export const VERSION_2: readonly string[] = [
-  'DROP FUNCTION IF EXISTS reserve(text, jsonb, bigint)',
-  'DROP FUNCTION IF EXISTS reserve_with_tasks(text, jsonb, bigint)',
-]
+/** Statements of version 2. Running processes of version 1 still call the functions `reserve` and `reserve_with_tasks`. */
+export const VERSION_2: readonly string[] = []
 
 /** Columns selected from a record. For a charged record, time and amounts are those of the charge. */
 const CHOSEN = RECORD_COLUMNS.map((column) => {

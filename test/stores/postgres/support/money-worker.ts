@@ -74,7 +74,7 @@ async function lane(number: number): Promise<void> {
 
   function reservation(holdId: string, accountId: string, more: Partial<Reservation> = {}): Reservation {
     const keyId = below(5) === 0 ? 'key_shared' : `key_${accountId}_${below(2)}`
-    return { holdId, accountId, keyId, amount: amountBelow(900) + 1n, expiresAtMs: Date.now() + HOUR_MS, ...more }
+    return { holdId, accountId, keyId, amount: amountBelow(900), expiresAtMs: Date.now() + HOUR_MS, ...more }
   }
 
   /** Reserves until the store answers, and sometimes once more. Returns whether the hold was placed. */
@@ -130,7 +130,7 @@ async function lane(number: number): Promise<void> {
 
   async function chat(id: string, accountId: string, account: number): Promise<void> {
     const sentAtMs = Date.now()
-    const amount = amountBelow(900) + 1n
+    const amount = amountBelow(900)
     const wanted = reservation(`chat_${id}`, accountId, {
       amount,
       ...(below(3) === 0 ? { larger: { amount: amount * 2n + 1n, requiredFree: amount * 4n + 1n } } : {}),
