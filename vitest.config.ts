@@ -65,6 +65,7 @@ const SERVERS = [
   'test/stores/postgres/postgres-plans.test.ts',
   'test/stores/postgres/postgres-processes.test.ts',
   'test/stores/postgres/postgres-restart.test.ts',
+  'test/stores/postgres/postgres-rights.test.ts',
   'test/stores/postgres/postgres-store.test.ts',
   'test/stores/postgres/postgres-tasks.test.ts',
   'test/stores/redis/redis-cache.test.ts',

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import * as z from 'zod'
 import {
@@ -27,8 +26,9 @@ import { SqliteStoreError } from '../stores/sqlite/sqlite-store.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
 import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
 import type { ActionDefinition, CommandArguments, GroupDefinition, PositionalDefinition } from './command.ts'
-import { DEFAULT_STORE, describeStore, openStore, parseStoreSetting, STORE_OPTIONS, storeError } from './open-store.ts'
+import { durableStore, openStore, STORE_OPTIONS, storeError } from './open-store.ts'
 import { checkSignedDollars, SettingError } from './setting-values.ts'
+import { settingValues } from './settings.ts'
 import { oneLine, printRows, type Terminal } from './terminal.ts'
 
 /** How the command line shows and reads a parameter of a route, or a member of its body. */
@@ -413,8 +413,7 @@ function generalSecret({ environment }: Terminal): string | undefined {
 
 /**
  * Runs a command on the store of `--store`, else of `SIGNALBOX_STORE`, else on `sqlite:signalbox.db`, and closes it.
- * @param wanted `mayCreate` allows the command to create the SQLite database: other commands, run in the wrong folder, would leave an
- *   empty one. `webhookSecret` signs webhooks of accounts without their own.
+ * @param wanted `mayCreate` allows the command to create the SQLite database. `webhookSecret` signs webhooks of accounts without their own.
  * @throws SettingError for a store that keeps nothing or cannot be used.
  */
 async function withStore(
@@ -426,18 +425,8 @@ async function withStore(
   },
   run: (administration: Administration) => Promise<void>,
 ): Promise<void> {
-  const name = wanted.store === undefined ? 'SIGNALBOX_STORE' : '--store'
-  const text = wanted.store ?? terminal.environment['SIGNALBOX_STORE']?.trim()
-  const setting = text === undefined || text === '' ? DEFAULT_STORE : parseStoreSetting(name, text)
-  if (setting.kind === 'memory')
-    throw new SettingError(
-      `${name}: this command needs a durable store, sqlite:PATH or postgres://…; memory: keeps nothing`,
-    )
-  if (setting.kind === 'sqlite' && !wanted.mayCreate && !existsSync(setting.path))
-    throw new SettingError(
-      `${name}: there is no database ${describeStore(setting)}; signalbox serve or signalbox accounts create makes one`,
-    )
-  const { store, release } = await openStore(name, setting)
+  const { name, setting } = durableStore(wanted.store, terminal.environment, wanted.mayCreate)
+  const { store, release } = await openStore(name, setting, settingValues(terminal.environment, ['migrate']).migrate)
   try {
     try {
       await store.start()

@@ -11,7 +11,7 @@ import type { Gateway } from '../gateway/gateway.ts'
 import { listUnpricedModels, nameOfUnpriced } from '../pipeline/model-notices.ts'
 import { BufferedCall, headersAt, pathAt, withCredential } from '../pipeline/vendor-access.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
-import { pendingPostgresMigrations } from '../stores/postgres/migrations/migrate.ts'
+import { DEFAULT_SCHEMA, type MigrationMode, readSchema, startObstacle } from '../stores/postgres/migrations/migrate.ts'
 import { postgresConnection } from '../stores/postgres/postgres-connection.ts'
 import { openWithEngine } from '../stores/sqlite/sqlite-engine.ts'
 import { pendingSqliteMigrations } from '../stores/sqlite/sqlite-migrations.ts'
@@ -105,7 +105,11 @@ async function allChecks(given: CommandArguments, terminal: Terminal, checks: Ch
     }
   }
   const fallback = store === undefined ? await memoryInstead(settings) : undefined
-  checks.push(fallback === undefined ? await checkStore(store ?? DEFAULT_STORE) : withoutEngine(fallback.reason))
+  checks.push(
+    fallback === undefined
+      ? await checkStore(store ?? DEFAULT_STORE, settings.migrate)
+      : withoutEngine(fallback.reason),
+  )
   if (settings.redisUrl !== undefined) checks.push(await checkRedis(settings.redisUrl))
   if (vendors === undefined) return
   checks.push(...(useStandIns ? vendors.flatMap(offlineCheck) : await checkVendors(vendors, namedVendors(settings))))
@@ -246,8 +250,8 @@ const NAME = 'store'
 
 const CHECK_TIMEOUT_MS = 10_000
 
-/** Connects to the store and counts the schema migrations that the next start will run. Changes nothing. */
-export async function checkStore(setting: StoreSetting): Promise<Check> {
+/** Connects to the store, counts the migrations that the next start will run, and checks the rights of the role. Changes nothing. */
+export async function checkStore(setting: StoreSetting, migrate: MigrationMode = 'start'): Promise<Check> {
   const shown = describeStore(setting)
   try {
     if (setting.kind === 'memory')
@@ -258,7 +262,7 @@ export async function checkStore(setting: StoreSetting): Promise<Check> {
         remedy: 'set SIGNALBOX_STORE to sqlite:PATH or postgres://… to keep them',
       }
     if (setting.kind === 'sqlite') return await checkSqlite(setting.path, shown)
-    return await checkPostgres(setting.url, shown)
+    return await checkPostgres(setting.url, shown, migrate)
   } catch (error) {
     const engine = missingEngine(error)
     const message = engine ?? `${error instanceof SettingError ? '' : `${shown} cannot be used: `}${textOfError(error)}`
@@ -292,12 +296,22 @@ async function checkSqlite(path: string, shown: string): Promise<Check> {
   }
 }
 
-async function checkPostgres(url: string, shown: string): Promise<Check> {
+async function checkPostgres(url: string, shown: string, migrate: MigrationMode): Promise<Check> {
   const pool = await openPool(NAME, url, { connectionTimeoutMillis: 5_000 })
   try {
     // Uses a transaction, because the store needs transactions and not every pooler supports them.
     const { transaction } = postgresConnection(pool, CHECK_TIMEOUT_MS)
-    return upToDate(shown, await transaction((session) => pendingPostgresMigrations(session, 'signalbox')))
+    const state = await transaction((session) => readSchema(session, DEFAULT_SCHEMA))
+    const obstacle = startObstacle(state, migrate)
+    if (obstacle !== undefined)
+      return {
+        name: NAME,
+        status: 'failed',
+        message: `${shown} answers, but ${obstacle.message}`,
+        remedy: obstacle.remedy,
+      }
+    const { version = 0, needed } = state
+    return upToDate(shown, { pending: needed - version, isNew: version === 0 })
   } finally {
     await pool.end()
   }

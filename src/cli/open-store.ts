@@ -1,13 +1,16 @@
+import { existsSync } from 'node:fs'
 import { textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
+import type { MigrationMode } from '../stores/postgres/migrations/migrate.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import { type RedisClient, redisLimits } from '../stores/redis/redis-limits.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import { SettingError } from './setting-values.ts'
+import type { Environment } from './terminal.ts'
 
 /** Location of accounts, keys and balances. */
 export type StoreSetting =
@@ -39,6 +42,26 @@ export function parseStoreSetting(name: string, text: string): StoreSetting {
     return { kind: 'sqlite', path: text.slice('sqlite:'.length) }
   if (/^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text)) return { kind: 'postgres', url: text }
   throw new SettingError(`${name}: must be memory:, sqlite:PATH or postgres://user:password@host/database`)
+}
+
+/**
+ * Reads the store of `--store`, else of `SIGNALBOX_STORE`, else `sqlite:signalbox.db`, and the name of that setting.
+ * @param mayCreate Whether the command may create the SQLite database: other commands, run in the wrong folder, would leave an empty one.
+ * @throws SettingError for a store that keeps nothing, and for a database that is not there.
+ */
+export function durableStore(option: string | undefined, environment: Environment, mayCreate = false) {
+  const name = option === undefined ? 'SIGNALBOX_STORE' : '--store'
+  const text = option ?? environment['SIGNALBOX_STORE']?.trim()
+  const setting = text === undefined || text === '' ? DEFAULT_STORE : parseStoreSetting(name, text)
+  if (setting.kind === 'memory')
+    throw new SettingError(
+      `${name}: this command needs a durable store, sqlite:PATH or postgres://…; memory: keeps nothing`,
+    )
+  if (setting.kind === 'sqlite' && !mayCreate && !existsSync(setting.path))
+    throw new SettingError(
+      `${name}: there is no database ${describeStore(setting)}; signalbox serve or signalbox accounts create makes one`,
+    )
+  return { name, setting }
 }
 
 /** Returns a store as text, without user, password and parameters. */
@@ -93,14 +116,15 @@ export async function openPool(name: string, url: string, options: PoolOptions =
 /**
  * Creates the store of a setting.
  * @param name Name of the setting, for the error.
+ * @param migrate When the schema of PostgreSQL is migrated. Default `start`.
  * @throws SettingError if a package is missing.
  */
-export async function openStore(name: string, setting: StoreSetting): Promise<OpenStore> {
+export async function openStore(name: string, setting: StoreSetting, migrate?: MigrationMode): Promise<OpenStore> {
   const nothing = async (): Promise<void> => undefined
   if (setting.kind === 'memory') return { store: memoryStore(), release: nothing }
   if (setting.kind === 'sqlite') return { store: sqliteStore({ path: setting.path }), release: nothing }
   const pool = await openPool(name, setting.url)
-  return { store: postgresStore({ pool }), release: () => pool.end() }
+  return { store: postgresStore({ pool, migrate }), release: () => pool.end() }
 }
 
 /** Creates the error for a store that could not be started. */

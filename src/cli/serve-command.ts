@@ -224,7 +224,7 @@ async function started(
   if (fallback !== undefined) logger.warn(MEMORY_WARNING, { reason: fallback.reason })
   const storeSetting =
     settings.store ?? (options.useStandIns || fallback !== undefined ? { kind: 'memory' } : DEFAULT_STORE)
-  const opened = await openStore('SIGNALBOX_STORE', storeSetting)
+  const opened = await openStore('SIGNALBOX_STORE', storeSetting, settings.migrate)
   closers.push(opened.release)
   // Without a key nobody could read the metrics.
   const metrics = settings.operatorKey === undefined ? undefined : prometheus()

@@ -63,11 +63,17 @@ export function readServeSettings(environment: Environment, documents?: Document
     throw new SettingError(
       'SIGNALBOX_EXPECTED_INSTANCES: has no effect without REDIS_URL: every process would grant the full limit',
     )
+  if (values.migrate === 'never' && values.store?.kind !== 'postgres')
+    throw new SettingError(
+      'SIGNALBOX_MIGRATE: never needs SIGNALBOX_STORE=postgres://…; each start migrates other stores',
+    )
   const { limits: perKey = {}, accountLimits: perAccount = {}, endUserLimits: perEndUser = {} } = values
   return {
     host,
     port,
     store: values.store,
+    /** When the schema of PostgreSQL is migrated. */
+    migrate: values.migrate,
     redisUrl,
     /** Accepted keys, each with its own account. If empty, the keys of the store are used, or one is created. */
     apiKeys,

@@ -162,6 +162,11 @@ const DEFINITIONS = {
     text: 'memory:, sqlite:PATH or postgres://user:password@host/database (default: sqlite:signalbox.db)',
     parse: parseStoreSetting,
   },
+  migrate: {
+    value: 'WHEN',
+    text: 'when the schema of PostgreSQL is migrated: start (default), or never except by signalbox migrate',
+    ...choice('start', 'never'),
+  },
   redis: {
     variable: 'REDIS_URL',
     value: 'URL',
@@ -364,10 +369,14 @@ export const SETTINGS: readonly Setting[] = Object.entries<Definition<unknown>>(
 
 /**
  * Reads the variables of the settings. Blank ones count as unset.
+ * @param names Settings to read. Default: all.
  * @throws SettingError naming the variable.
  */
-export function settingValues(environment: Environment): SettingValues {
-  const values = SETTINGS.map(({ name, variable, parse }) => {
+export function settingValues(
+  environment: Environment,
+  names: readonly string[] = SETTINGS.map(({ name }) => name),
+): SettingValues {
+  const values = SETTINGS.filter(({ name }) => names.includes(name)).map(({ name, variable, parse }) => {
     const text = environment[variable]?.trim() ?? ''
     return [name, text === '' ? undefined : namingSetting(variable, () => parse(variable, text))]
   })

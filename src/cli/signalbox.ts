@@ -12,6 +12,7 @@ import {
 } from './command.ts'
 import { CONFIG_FILES, CONFIG_OPTION, readConfiguration } from './configuration.ts'
 import { configuredVendors, vendorEntry } from './configured-vendors.ts'
+import { migrateCommand } from './migrate-command.ts'
 import { serveCommand } from './serve-command.ts'
 import { SettingError } from './setting-values.ts'
 import { variableLines } from './settings.ts'
@@ -24,6 +25,7 @@ export async function runSignalbox(words: readonly string[], terminal: Terminal,
     init: initCommand,
     serve: serveCommand(version),
     check: checkCommand,
+    migrate: configured(migrateCommand),
     models: configured(modelsCommand),
     catalog: group(catalogCommand),
     ...Object.fromEntries(Object.entries(ADMIN_COMMANDS).map(([name, command]) => [name, group(command)])),

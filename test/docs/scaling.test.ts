@@ -15,7 +15,7 @@ const ACCOUNTS = ['acct_prepaid', 'acct_metered', 'acct_idle'] as const
 const newPath = temporaryPaths()
 const server = await realServer('postgres')
 const [postgresStatements = '', sqliteStatements = ''] = codeBlocks(readPage('docs/scaling.md'))
-  .filter(({ language }) => language === 'sql')
+  .filter(({ language, code }) => language === 'sql' && code.includes('DELETE FROM'))
   .map(({ code }) => code)
 
 /** Charges of three accounts in the months before and after the day. */

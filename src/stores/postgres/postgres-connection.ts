@@ -41,8 +41,8 @@ export interface PostgresTransactions extends PostgresSession {
 /** Connection of the driver to the server. Rows are plain objects by column name. */
 export interface PostgresConnection {
   /**
-   * Runs one statement. Deadlocks and serialization failures are retried a few times; any other error of the client library is
-   * rethrown.
+   * Runs one statement. Deadlocks, serialization failures and functions that a migration has just replaced are retried a few times;
+   * any other error of the client library is rethrown.
    */
   run(text: string, values?: unknown[]): Promise<readonly PostgresRow[]>
   /** Runs several statements on one connection, all or none. Never retried. */
@@ -55,7 +55,7 @@ export interface PostgresConnection {
 export type PostgresRow = Readonly<Record<string, unknown>>
 
 const MAX_ATTEMPTS = 5
-/** Serialization failure and deadlock: the server rolled back and a retry is possible (PostgreSQL, appendix A). */
+/** Serialization failure and deadlock (PostgreSQL, appendix A). */
 const RETRYABLE = new Set(['40001', '40P01'])
 
 const watched = new WeakSet<object>()
@@ -85,7 +85,7 @@ export function postgresConnection(
         const result = await (lend === undefined ? within(timeoutMs, send(database)) : lend(send))
         return result.rows as readonly PostgresRow[]
       } catch (error) {
-        if (attempt === MAX_ATTEMPTS || !RETRYABLE.has(String(codeOf(error)))) throw error
+        if (attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error
       }
     }
   }
@@ -99,6 +99,12 @@ export function postgresConnection(
       await Promise.all(underWay)
     },
   }
+}
+
+/** Whether the server rolled back and a retry may succeed. A migration replaces functions between a call's parsing and its execution. */
+function isRetryable(error: unknown): boolean {
+  const code = String(codeOf(error))
+  return RETRYABLE.has(code) || (code === 'XX000' && /cache lookup failed for function/.test(String(error)))
 }
 
 /** Returns the SQLSTATE of an error that the server reported. */

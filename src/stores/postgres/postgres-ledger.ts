@@ -57,13 +57,13 @@ const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, 
 export function postgresLedger(
   connection: PostgresConnection,
   schema: string,
-  { clock, flushesReservations }: { readonly clock: 'database' | 'caller'; readonly flushesReservations: boolean },
+  { clock, durableReservations }: { readonly clock: 'database' | 'caller'; readonly durableReservations: boolean },
 ): Ledger {
   const { run } = connection
   const timeOf = (nowMs: number): string | null => journalTime(clock, nowMs)
   const combiner = new WriteCombiner(connection, schema, {
     clock,
-    flushesReservations,
+    durableReservations,
     endAlone: (end, nowMs) => (end.amount === undefined ? voidHold(end.holdId, nowMs) : settle(end, nowMs)),
   })
 

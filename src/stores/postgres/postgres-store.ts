@@ -7,7 +7,7 @@ import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored, sqlUsage } 
 import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
 import { sqlTasks, sqlWebhooks } from '../sql/sql-tasks.ts'
 import { storeOn } from '../sql/statements.ts'
-import { migrate, quoteIdentifier } from './migrations/migrate.ts'
+import { DEFAULT_SCHEMA, type MigrationMode, migrate, quoteIdentifier } from './migrations/migrate.ts'
 import {
   answerParameters,
   claimResultOf,
@@ -42,6 +42,11 @@ export interface PostgresStoreOptions {
   readonly pool: PostgresPool | PostgresTransactions
   /** Schema of the tables, created if missing. Default `signalbox`. */
   readonly schema?: string | undefined
+  /**
+   * When the schema is migrated: `start` (default) by the first start of a newer version, `never` only by `signalbox migrate`. With
+   * `never`, the role needs no right to create, and a start fails if the schema is not the one that this version needs.
+   */
+  readonly migrate?: MigrationMode | undefined
   /** Maximum duration of one statement in milliseconds, including the wait for a connection. Default 5,000. */
   readonly statementTimeoutMs?: number | undefined
   /**
@@ -53,11 +58,11 @@ export interface PostgresStoreOptions {
    * Whether a reservation waits until it is on the disk of the server. Default false: a server that crashes may forget reservations
    * of its last moments, and the calls that they belong to are then charged when they end, or not at all.
    */
-  readonly flushesReservations?: boolean | undefined
+  readonly durableReservations?: boolean | undefined
 }
 
 const POSTGRES_STORE_OPTIONS = memberNames<PostgresStoreOptions>()(
-  'pool schema statementTimeoutMs clock flushesReservations',
+  'pool schema migrate statementTimeoutMs clock durableReservations',
 )
 
 /** Migrations wait for the process that runs them. */
@@ -88,13 +93,9 @@ const MAX_SCHEMA_BYTES = 63
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   checkGivenMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
   checkEnumerated(options.clock, ['database', 'caller'], 'postgresStore', 'clock')
-  const {
-    pool,
-    schema = 'signalbox',
-    statementTimeoutMs = 5_000,
-    clock = 'database',
-    flushesReservations = false,
-  } = options
+  checkEnumerated(options.migrate, ['start', 'never'], 'postgresStore', 'migrate')
+  const { pool, schema = DEFAULT_SCHEMA, statementTimeoutMs = 5_000, clock = 'database' } = options
+  const { durableReservations = false } = options
   if (typeof pool?.query !== 'function')
     throw new TypeError('postgresStore: pool must be a pool of pg, or have a method query')
   const schemaBytes = Buffer.byteLength(schema)
@@ -107,7 +108,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   const conversations = sqlConversations(dialect)
   const responses = sqlResponses(dialect, conversations)
   return {
-    ledger: postgresLedger(connection, quotedSchema, { clock, flushesReservations }),
+    ledger: postgresLedger(connection, quotedSchema, { clock, durableReservations }),
     audit: storeOn(runner, sqlAudit(dialect)),
     settings: storeOn(runner, sqlSettings(dialect)),
     keys: storeOn(runner, sqlKeys(dialect)),
@@ -128,7 +129,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     stored: (accountId, kind, nowMs) => runner.read(sqlStored, dialect, accountId, kind, nowMs),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
-      await migration.transaction((session) => migrate(session, schema))
+      await migration.transaction((session) => migrate(session, schema, options.migrate))
     },
     async checkWritable() {
       // A lock on no row: rejected by a read-only server, and the connection is closed then, as after any rejected change.

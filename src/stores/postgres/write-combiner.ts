@@ -47,7 +47,7 @@ const PARAMETERS = Array.from({ length: 26 }, (_, index) => `$${index + 1}`).joi
 export interface WriteCombinerOptions {
   readonly clock: 'database' | 'caller'
   /** Whether a group of reservations alone waits for the disk, too. */
-  readonly flushesReservations: boolean
+  readonly durableReservations: boolean
   /** Ends a hold in a statement of its own, with every rule. */
   readonly endAlone: (end: HoldEnd, nowMs: number) => Promise<Resolution>
 }
@@ -139,11 +139,11 @@ export class WriteCombiner {
   }
 
   async #send({ ends, reservations }: Group, skipsLocked: boolean): Promise<PostgresRow> {
-    const { clock, flushesReservations } = this.#options
+    const { clock, durableReservations } = this.#options
     const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
     const [row] = await this.#run(this.#statement, [
       journalTime(clock, nowMs),
-      ends.length > 0 || flushesReservations,
+      ends.length > 0 || durableReservations,
       skipsLocked,
       ...endParameters(ends.map(({ operation }) => operation)),
       ...reservationParameters(

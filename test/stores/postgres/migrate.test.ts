@@ -102,7 +102,7 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     const client = await schemas.pool.connect()
     await client.query("SET statement_timeout = '20ms'")
     await client.query('BEGIN')
-    const first = await migrate(client, schema, [['SELECT pg_sleep(0.1)', ...MIGRATIONS[0]!]]).then(
+    const first = await migrate(client, schema, 'start', [['SELECT pg_sleep(0.1)', ...MIGRATIONS[0]!]]).then(
       () => 'migrated',
       String,
     )
@@ -134,7 +134,7 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await store.ledger.createAccount({ id: 'account_1' }, 1)
     const client = await schemas.pool.connect()
     await client.query(`CREATE FUNCTION ${schema}.of_the_host() RETURNS integer LANGUAGE sql AS 'SELECT 7'; BEGIN`)
-    await migrate(client, schema, [...MIGRATIONS, ['CREATE TABLE later (id text)']])
+    await migrate(client, schema, 'start', [...MIGRATIONS, ['CREATE TABLE later (id text)']])
     await client.query('COMMIT')
     client.release()
 
@@ -143,6 +143,34 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
 
     expect([rows, versions]).toEqual([[], [{ newest: MIGRATIONS.length + 1 }]])
     expect(await store.ledger.reserve(exampleReservation({ amount: 0n }), 1)).toEqual({ status: 'held' })
+    await schemas.dispose(store)
+  })
+
+  test('calls of a running process succeed while a migration replaces the functions', async () => {
+    const store = await schemas.create()
+    const schema = schemas.schemaOf(store)
+    await store.ledger.createAccount({ id: 'account_1', billing: 'metered' }, 1)
+    let isOver = false
+    let charged = 0n
+    const lanes = Array.from({ length: 8 }, async (_, lane) => {
+      for (let index = 0; !isOver; index++) {
+        const holdId = `hold_${lane}_${index}`
+        await store.ledger.reserve(exampleReservation({ holdId, amount: 1n }), 1)
+        await store.ledger.settle({ holdId, amount: 1n, description: 'chat' }, 1)
+        charged++
+      }
+    })
+    const migrating = async () => {
+      for (let count = 0; count < 15; count++) {
+        await schemas.pool.query(`DROP FUNCTION ${schema}.release_claim`)
+        await store.start()
+      }
+      isOver = true
+    }
+
+    await Promise.all([migrating(), ...lanes])
+
+    expect(await store.ledger.account('account_1')).toMatchObject({ owed: charged })
     await schemas.dispose(store)
   })
 

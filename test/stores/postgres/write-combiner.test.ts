@@ -19,7 +19,7 @@ function reservation(holdId: string, accountId = 'account_1'): Reservation {
 }
 
 /** A combiner whose server answers when the test decides, and the groups that it has received. */
-function combinerOnHeldUpServer({ flushesReservations = false } = {}) {
+function combinerOnHeldUpServer({ durableReservations = false } = {}) {
   const answers: { resolve: (row?: PostgresRow) => void; reject: (error: unknown) => void }[] = []
   const groups: { ends: readonly string[]; holds: readonly string[]; isFlushed: boolean; skipsLocked: boolean }[] = []
   const run = (_text: string, values: unknown[] = []) => {
@@ -33,7 +33,7 @@ function combinerOnHeldUpServer({ flushesReservations = false } = {}) {
   const transaction = () => Promise.reject(new Error('not used'))
   const combiner = new WriteCombiner({ run, transaction, close: async () => {} }, 'money', {
     clock: 'caller',
-    flushesReservations,
+    durableReservations,
     endAlone,
   })
   return { combiner, answers, groups, endAlone }
@@ -88,7 +88,7 @@ describe('write combiner', () => {
 
   test.each([
     { title: 'lets groups that only hold reservations commit without waiting for the disk', expected: false },
-    { title: 'flushes reservations if the operator wants it', flushesReservations: true, expected: true },
+    { title: 'flushes reservations if the operator wants it', durableReservations: true, expected: true },
   ])('$title', async ({ expected, ...options }) => {
     const { combiner, groups } = combinerOnHeldUpServer(options)
 
