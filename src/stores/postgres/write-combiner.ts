@@ -77,7 +77,7 @@ export class WriteCombiner {
   reserve(operation: Reservation, nowMs: number): Promise<ReserveResult> {
     return new Promise((resolve, reject) => {
       const waiting = { operation, nowMs, resolve, reject }
-      if (operation.claim !== undefined || operation.task !== undefined) {
+      if (isDurable(operation)) {
         this.#reserveAlone(waiting)
         return
       }
@@ -143,7 +143,7 @@ export class WriteCombiner {
     const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
     const [row] = await this.#run(this.#statement, [
       journalTime(clock, nowMs),
-      ends.length > 0 || durableReservations,
+      ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
       skipsLocked,
       ...endParameters(ends.map(({ operation }) => operation)),
       ...reservationParameters(
@@ -196,6 +196,11 @@ function takeDistinct<Item extends Waiting<{ readonly holdId: string }, never>>(
     count++
   }
   return waiting.splice(0, count)
+}
+
+/** Whether a reservation must survive a crash of the server: with a claim or a task, which later calls look up. */
+function isDurable({ claim, task }: Reservation): boolean {
+  return claim !== undefined || task !== undefined
 }
 
 function compareIds(one: string, other: string): number {

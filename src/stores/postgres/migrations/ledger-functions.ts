@@ -162,7 +162,8 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
     p_status integer, p_headers text, p_body bytea, p_details text DEFAULT NULL, p_wants_facts boolean DEFAULT false,
-    p_record jsonb DEFAULT NULL, OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
+    p_record jsonb DEFAULT NULL, p_account text DEFAULT NULL, p_key text DEFAULT NULL, p_billing text DEFAULT NULL,
+    OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold holds;
@@ -179,8 +180,16 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     IF NOT FOUND THEN
       UPDATE holds SET status = 'settled' WHERE id = p_hold AND status = 'expired' RETURNING * INTO v_hold;
       IF NOT FOUND THEN
-        SELECT h.status INTO ended_by FROM holds h WHERE h.id = p_hold AND h.status <> 'refused';
-        RETURN;
+        -- A server that crashes forgets reservations that were not on its disk. The journal keeps every charge.
+        INSERT INTO holds (id, account_id, key_id, amount, status, expires_at_ms, is_metered, period, created_at_ms)
+        SELECT p_hold, a.id, p_key, 0, 'settled', v_now, coalesce(a.billing, p_billing) = 'metered', period_of(v_now), v_now
+        FROM accounts a WHERE a.id = p_account AND NOT EXISTS (
+          SELECT FROM entries e WHERE e.hold_id = p_hold AND e.kind = 'charge'
+        ) ON CONFLICT (id) DO NOTHING RETURNING * INTO v_hold;
+        IF NOT FOUND THEN
+          SELECT h.status INTO ended_by FROM holds h WHERE h.id = p_hold AND h.status <> 'refused';
+          RETURN;
+        END IF;
       END IF;
       -- Its money and its key went back when it expired, and the key may belong to another request by now.
       v_held := 0;
