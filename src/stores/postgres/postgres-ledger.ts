@@ -29,11 +29,9 @@ import {
   type SqlRow,
   spendingCountsOf,
 } from '../sql-rows.ts'
-import { CHARGE_COLUMNS, chargeOf, earlierCharge, endedBefore } from './postgres-charge.ts'
+import { chargeHold, chargeOf, chargeWithHost, earlierCharge, endedBefore } from './postgres-charge.ts'
 import {
-  answerParameters,
   codeOf,
-  detailsParameter,
   isStorable,
   journalTime,
   type PostgresConnection,
@@ -42,7 +40,6 @@ import {
   timeParameter,
 } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
-import { retryWithoutRecord } from './postgres-usage.ts'
 
 /** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
 const PURGED_PER_ROUND = 2_000
@@ -156,30 +153,17 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
       return row!['status'] as EnlargeStatus
     },
 
-    async settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
-      assertAmount(amount)
-      const values = [
-        holdId,
-        String(amount),
-        description,
-        timeOf(nowMs),
-        ...answerParameters(answer),
-        detailsParameter(details),
-        thresholds !== undefined,
-      ]
-      const { value, ...refused } = await retryWithoutRecord(record, (sent) =>
-        run(`SELECT ${CHARGE_COLUMNS} FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`, [
-          ...values,
-          sent,
-        ]),
-      )
-      const resolution = { ...chargeOf(value[0]!, amount, thresholds), ...refused }
+    async settle(settlement, nowMs) {
+      const { holdId, thresholds } = settlement
+      const resolution = await chargeHold(run, { schema, clock }, settlement, nowMs)
       if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
       const [row] = await run(earlierCharge(schema), [holdId])
       return row === undefined
         ? resolution
         : { ...resolution, earlier: chargeOf(row, BigInt(row['due'] as string), thresholds) }
     },
+
+    settleWith: chargeWithHost(connection, { schema, clock }),
 
     async void(holdId, nowMs) {
       const [row] = await run(

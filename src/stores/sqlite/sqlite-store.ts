@@ -5,7 +5,7 @@ import type { UsageStore } from '../../usage/usage-store.ts'
 import { type BlobStore, blobsInRows } from '../blob-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
-import { assertAmount, type Ledger } from '../ledger.ts'
+import { assertAmount, endedNow, type Ledger } from '../ledger.ts'
 import { MoneyRules } from '../money-rules.ts'
 import type { Resolution } from '../resolution.ts'
 import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
@@ -28,6 +28,7 @@ import {
 } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
+import { type HostStatements, limitedStatements } from './sqlite-host-statements.ts'
 import { migrate } from './sqlite-migrations.ts'
 import { SQLITE_DIALECT } from './sqlite-statements.ts'
 import { sqliteTasks } from './sqlite-tasks.ts'
@@ -227,6 +228,8 @@ interface Session {
   write<Value>(operation: () => Value): Promise<Value>
   /** Moves money, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
   writeMoney<Value>(operation: (money: SqliteMoney) => Value, isFlushed?: boolean): Promise<Value>
+  /** Moves money after statements of the host, in a transaction of both. */
+  writeMoneyAfter<Value>(run: HostStatements, operation: (money: SqliteMoney) => Value): Promise<Value>
   /** Reads committed data. */
   read<Value>(operation: () => Value): Promise<Value>
   /** Resolves when no write is waiting. */
@@ -263,6 +266,11 @@ function openSession(database: SqliteDatabase, options: GroupCommitSettings, clo
     purge: (nowMs) => purge(timeOf(nowMs)),
     write,
     writeMoney: (operation, isFlushed) => group.write(() => operation(money), isFlushed),
+    writeMoneyAfter(run, operation) {
+      // Half of the time that other processes wait for the lock.
+      const statements = limitedStatements(database, run, options.busyTimeoutMs / 2)
+      return group.write(() => operation(money), true, statements)
+    },
     read,
     drained: () => group.drained(),
     runner: {
@@ -437,6 +445,10 @@ function ledgerOn(opened: Opened): Ledger {
           ),
         )
       }),
+    async settleWith(settlement, run, nowMs) {
+      assertAmount(settlement.amount)
+      return opened().writeMoneyAfter(run, (money) => endedNow(money.settle(settlement, nowMs)))
+    },
     void: async (holdId, nowMs) => opened().writeMoney((money) => money.void(holdId, nowMs)),
     async expire(nowMs, limit) {
       const count = await opened().writeMoney((money) => money.expire(nowMs, limit))
