@@ -1,4 +1,5 @@
 import { expect, it, vi } from 'vitest'
+import type { GatewayClient } from '../../../src/client/gateway-client.ts'
 import type { ChargedCall, CommitWith } from '../../../src/pipeline/commit-with.ts'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT } from '../../support/start-gateway.ts'
@@ -14,7 +15,7 @@ export interface HostedStore {
 }
 
 export const PRINCIPAL = { accountId: TEST_ACCOUNT, keyId: 'host', tier: 'paid' } as const
-export const CHAT = { model: 'chat-relayed', messages: [{ role: 'user', content: 'hello' }] } as const
+export const CHAT = { model: 'chat-relayed' as const, messages: [{ role: 'user' as const, content: 'hello' }] }
 
 /** Runs a test with a gateway on a new store. */
 export async function withGateway(
@@ -43,9 +44,7 @@ export function inserting({ insert }: HostedStore): { readonly calls: ChargedCal
   }
 }
 
-type Client = ReturnType<StartedGateway['gateway']['client']>
-
-const chat = (client: Client) => client.chat.completions.create(CHAT)
+const chat = (client: GatewayClient) => client.chat.completions.create(CHAT)
 
 async function readAll(events: PromiseLike<AsyncIterable<unknown>>): Promise<void> {
   for await (const _event of await events);
@@ -55,7 +54,7 @@ async function readAll(events: PromiseLike<AsyncIterable<unknown>>): Promise<voi
 export async function expectUncharged(
   started: StartedGateway,
   host: HostedStore,
-  call: (client: Client) => Promise<unknown>,
+  call: (client: GatewayClient) => Promise<unknown>,
   commitWith: CommitWith,
 ): Promise<void> {
   const before = await started.account()
@@ -152,13 +151,16 @@ export function testCommitWith(create: () => Promise<HostedStore>): void {
     }))
 
   it.each([
-    ['a chat', (client: Client) => readAll(client.chat.completions.create({ ...CHAT, stream: true }))],
+    ['a chat', (client: GatewayClient) => readAll(client.chat.completions.create({ ...CHAT, stream: true }))],
     [
       'a message',
-      (client: Client) =>
+      (client: GatewayClient) =>
         readAll(client.messages.stream({ model: 'chat-relayed', max_tokens: 20, messages: CHAT.messages })),
     ],
-    ['a response', (client: Client) => readAll(client.responses.stream({ model: 'chat-relayed', input: 'hello' }))],
+    [
+      'a response',
+      (client: GatewayClient) => readAll(client.responses.stream({ model: 'chat-relayed', input: 'hello' })),
+    ],
   ])('ends the stream of %s with an error if the host throws', (_name, call) =>
     withGateway(create, async (started, host) => {
       await expectUncharged(started, host, call, () => Promise.reject(new Error('the host failed')))
