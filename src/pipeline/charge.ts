@@ -297,12 +297,15 @@ function resolveHold(
   const { spendingThresholds } = context
   const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
   const settlement = { holdId: hold.id, amount, description, details, answer, record, thresholds }
-  if (reserved.hostCommit === undefined) return context.store.ledger.settle(settlement, nowMs)
+  const { clock, store } = context
+  if (reserved.hostCommit === undefined) return store.ledger.settle(settlement, nowMs)
   const { requestId } = reserved
-  return reserved.hostCommit.charge(context, settlement, (): ChargedCall => {
+  const describe = (): ChargedCall => {
     const call = { requestId, accountId: principal.accountId, ...details, ending: ending.kind, costNanoDollars: amount }
     return { ...call, body: bodyOf(input.wholeAnswer) }
-  })
+  }
+  const failed = (error: unknown): void => reportFault(context, requestId, 'commitWith', error)
+  return reserved.hostCommit.charge({ ledger: store.ledger, clock }, settlement, describe, failed)
 }
 
 /** Returns the value of a JSON answer, or the bytes of another one. */

@@ -1,8 +1,8 @@
+import type { Clock } from '../core/clock.ts'
 import type { Ending } from '../core/events.ts'
 import type { ChargeDetails } from '../stores/journal.ts'
-import { HoldEndedError, type HostTransaction, requestOfHold, type Settlement } from '../stores/ledger.ts'
+import { HoldEndedError, type HostTransaction, type Ledger, type Settlement } from '../stores/ledger.ts'
 import type { Resolution } from '../stores/resolution.ts'
-import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /** Charged call, for the host's statements that are committed with its charge. */
 export interface ChargedCall extends ChargeDetails {
@@ -34,10 +34,14 @@ export class HostCommit {
   /**
    * Charges the call, or ends its hold if that fails. The statements run once: a retry only ends the hold.
    * @param describe Returns the call for the host. If it throws, the call is not charged.
+   * @param failed Called with the error of the transaction.
    */
-  async charge(context: PipelineContext, settlement: Settlement, describe: () => ChargedCall): Promise<Resolution> {
-    const { clock, store } = context
-    const { ledger } = store
+  async charge(
+    { ledger, clock }: { readonly ledger: Ledger; readonly clock: Clock },
+    settlement: Settlement,
+    describe: () => ChargedCall,
+    failed: (error: unknown) => void,
+  ): Promise<Resolution> {
     const run = async (transaction: HostTransaction): Promise<void> => {
       const call = describe()
       await this.#commitWith(transaction, call)
@@ -50,7 +54,7 @@ export class HostCommit {
       }
     } catch (error) {
       if (error instanceof HoldEndedError) this.#state = 'undone'
-      reportFault(context, requestOfHold(settlement.holdId), 'commitWith', error)
+      failed(error)
     }
     // Waits for a commit that is still in progress, because its transaction has locked the hold.
     const { endedBy } = await ledger.void(settlement.holdId, clock.now())
