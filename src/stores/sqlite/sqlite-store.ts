@@ -1,11 +1,12 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
 import { endOfTurn } from '../../core/calls-in-flight.ts'
+import { systemClock, type Timer } from '../../core/clock.ts'
 import { checkEnumerated, checkGivenMembers, memberNames } from '../../core/known-members.ts'
 import type { UsageStore } from '../../usage/usage-store.ts'
 import { type BlobStore, blobsInRows } from '../blob-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
-import { assertAmount, endedNow, type Ledger } from '../ledger.ts'
+import { assertAmount, endedNow, type HostTransaction, type Ledger } from '../ledger.ts'
 import { MoneyRules } from '../money-rules.ts'
 import type { Resolution } from '../resolution.ts'
 import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
@@ -28,7 +29,6 @@ import {
 } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
-import { type HostStatements, limitedStatements } from './sqlite-host-statements.ts'
 import { migrate } from './sqlite-migrations.ts'
 import { SQLITE_DIALECT } from './sqlite-statements.ts'
 import { sqliteTasks } from './sqlite-tasks.ts'
@@ -278,6 +278,34 @@ function openSession(database: SqliteDatabase, options: GroupCommitSettings, clo
       write: writeWork,
       transact: writeWork,
     },
+  }
+}
+
+type HostStatements = (transaction: HostTransaction) => Promise<void>
+
+/** Returns a function that runs statements of the host on the connection of the store, and rejects after `limitMs`. */
+function limitedStatements(database: SqliteDatabase, run: HostStatements, limitMs: number): () => Promise<void> {
+  return async () => {
+    let isOver = false
+    const query: HostTransaction['query'] = async (text, values = []) => {
+      if (isOver) throw new Error('the transaction has ended')
+      const statement = database.prepare(text)
+      // better-sqlite3 reads rows only from statements that return some.
+      if (statement.reader !== false) return { rows: statement.all(...(values as SqlValue[])) }
+      statement.run(...(values as SqlValue[]))
+      return { rows: [] }
+    }
+    let timer: Timer | undefined
+    const late = new Promise<never>((_, reject) => {
+      const error = new Error(`the host's statements took longer than ${limitMs} ms`)
+      timer = systemClock.schedule(limitMs, () => reject(error))
+    })
+    try {
+      await Promise.race([run({ query }), late])
+    } finally {
+      isOver = true
+      timer?.cancel()
+    }
   }
 }
 
