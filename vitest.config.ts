@@ -52,6 +52,7 @@ const SERVERS = [
   'test/stores/postgres/migrate.test.ts',
   'test/stores/postgres/postgres-agreeing-books.test.ts',
   'test/stores/postgres/postgres-books.test.ts',
+  'test/stores/postgres/postgres-commit-with.test.ts',
   'test/stores/postgres/postgres-failover.test.ts',
   'test/stores/postgres/postgres-clocks.test.ts',
   'test/stores/postgres/postgres-deadlocks.test.ts',

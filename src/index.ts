@@ -237,6 +237,7 @@ export { type ModerationGuardOptions, moderationGuard } from './hooks/moderation
 export { type RedactionOptions, redact } from './hooks/redact.ts'
 export { pii, type RedactionRule } from './hooks/redaction-rules.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
+export type { ChargedCall, CommitWith } from './pipeline/commit-with.ts'
 export type { UnpricedModels } from './pipeline/model-notices.ts'
 export type { ConfigurationWarning } from './pipeline/notices.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
@@ -285,12 +286,14 @@ export type {
   AccountFreeze,
   AccountsQuery,
   Credit,
+  HostTransaction,
   Ledger,
   NewAccount,
   Reservation,
   ReserveResult,
   Settlement,
 } from './stores/ledger.ts'
+export { HoldEndedError } from './stores/ledger.ts'
 export { type MemoryCache, type MemoryCacheOptions, memoryCache } from './stores/memory/memory-cache.ts'
 export { memoryStore } from './stores/memory/memory-store.ts'
 export type {

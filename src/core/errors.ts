@@ -88,6 +88,11 @@ export const ERROR_TABLE = {
     503,
     'Service unavailable: a check of this service failed, so the request was not answered.',
   ),
+  commit_failed: serverError(
+    503,
+    'The statements of the host failed, so the call was not charged and has no answer.',
+    false,
+  ),
   gateway_closing: serverError(503, 'Service unavailable: the gateway is shutting down.'),
   cache_miss: serverError(504, 'The cache has no answer to this request.', false),
   upstream_timeout: serverError(504, 'The request timed out: the model vendor did not answer in time.'),

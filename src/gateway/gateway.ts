@@ -12,6 +12,7 @@ import { usableLogger } from '../core/logger.ts'
 import type { ObservedToolCall, ToolCallFacts } from '../core/observer.ts'
 import { identify } from '../pipeline/authenticate.ts'
 import { type Observers, ToolCallObservation } from '../pipeline/call-observation.ts'
+import type { CommitWith } from '../pipeline/commit-with.ts'
 import { type UnpricedModels, unpricedModels } from '../pipeline/model-notices.ts'
 import type { ConfigurationWarning } from '../pipeline/notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -61,9 +62,14 @@ export interface InProcessOptions {
   readonly route?: RouteOverride
   /** Tool call that makes the requests, from `beginToolCall` of the same gateway. Observers see the requests as parts of it. */
   readonly toolCall?: ObservedToolCall
+  /**
+   * Statements of the host that are committed in one transaction with the charge of each call. Requires billing, and a store on
+   * PostgreSQL or SQLite. Videos, background answers and batches are rejected, because they are charged later.
+   */
+  readonly commitWith?: CommitWith
 }
 
-const IN_PROCESS_OPTIONS = memberNames<InProcessOptions>()('route toolCall')
+const IN_PROCESS_OPTIONS = memberNames<InProcessOptions>()('route toolCall commitWith')
 
 const NO_CHOICES: HostChoices = {}
 
@@ -271,12 +277,13 @@ export function createGateway(options: GatewayOptions): Gateway {
   const answerFetch = fetchHandler({ handle: (request, sink) => accept(request, sink) })
   const exchangeAs = (principal: Principal, inProcess: InProcessOptions = {}): ExchangeHandler => {
     checkMembers(inProcess, IN_PROCESS_OPTIONS, 'gateway')
-    const { route, toolCall } = inProcess
+    const { route, toolCall, commitWith } = inProcess
     checkPrincipal(principal, 'gateway')
     if (route !== undefined) checkRoute(route)
     if (toolCall !== undefined && !isToolCallOf(toolCall, context.observers))
       throw new TypeError('gateway: toolCall must be a result of beginToolCall of the same gateway')
-    const choices = { routeOverride: route, toolCall }
+    if (commitWith !== undefined) checkCommitWith(commitWith, context)
+    const choices = { routeOverride: route, toolCall, commitWith }
     return { handle: (request, sink) => accept(request, sink, principal, choices), workEnded: whenWorkEnded }
   }
 
@@ -393,6 +400,13 @@ function rethrowWithReason(error: unknown): never {
 
 function toolCallsOf(observers: Observers, clock: Clock): NonNullable<Gateway['beginToolCall']> {
   return (facts) => new ToolCallObservation(observers, clock, facts)
+}
+
+function checkCommitWith(commitWith: unknown, { prices, store }: PipelineContext): void {
+  if (typeof commitWith !== 'function') throw new TypeError('gateway: commitWith must be a function')
+  if (prices === undefined) throw new TypeError('gateway: commitWith needs billing. Set prices in createGateway.')
+  if (store.ledger.settleWith === undefined)
+    throw new TypeError('gateway: commitWith needs a store with transactions. Use PostgreSQL or SQLite.')
 }
 
 /** Other gateways' observers cannot read a tool call of these observers. */

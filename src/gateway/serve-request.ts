@@ -8,6 +8,7 @@ import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import { identify } from '../pipeline/authenticate.ts'
 import type { ToolCallObservation } from '../pipeline/call-observation.ts'
 import { type Admitted, CallRecord, type Received } from '../pipeline/call-record.ts'
+import { type CommitWith, HostCommit } from '../pipeline/commit-with.ts'
 import { runFailedHooks } from '../pipeline/hooks/request-hooks.ts'
 import { unknownModel } from '../pipeline/model-notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -50,6 +51,7 @@ export interface ServerState {
 export interface HostChoices {
   readonly routeOverride?: RouteOverride | undefined
   readonly toolCall?: ToolCallObservation | undefined
+  readonly commitWith?: CommitWith | undefined
 }
 
 export class RequestContext {
@@ -61,18 +63,21 @@ export class RequestContext {
   readonly routeOverride: RouteOverride | undefined
   /** Tool call that makes the request, for observers. */
   readonly toolCall: ToolCallObservation | undefined
+  /** Commits statements of the host with the charge. */
+  readonly hostCommit: HostCommit | undefined
 
   constructor(
     request: GatewayRequest,
     sink: ByteSink,
     principal: Principal | undefined,
-    { routeOverride, toolCall }: HostChoices,
+    { routeOverride, toolCall, commitWith }: HostChoices,
   ) {
     this.request = request
     this.sink = sink
     this.principal = principal
     this.routeOverride = routeOverride
     this.toolCall = toolCall
+    this.hostCommit = commitWith && new HostCommit(commitWith)
   }
 }
 
@@ -195,15 +200,25 @@ function receive(
     called: endpoint,
     vouchedPrincipal: incoming.principal,
     routeOverride: incoming.routeOverride,
+    hostCommit: incoming.hostCommit,
   })
 }
 
 /** Handlers of requests that are not answered on their own connection. */
 export function completionsOf(deferred: DeferredAnswers): CompletionOf {
-  return ({ endpoint, body }) => {
-    if (endpoint.task !== undefined) return new TaskSubmission()
-    return endpoint.deferral?.applies(body) === true ? new DeferredSubmission(deferred) : undefined
+  return (parsed) => {
+    const { endpoint, body } = parsed
+    const isTask = endpoint.task !== undefined
+    if (!isTask && endpoint.deferral?.applies(body) !== true) return undefined
+    refuseHostCommit(parsed)
+    return isTask ? new TaskSubmission() : new DeferredSubmission(deferred)
   }
+}
+
+/** @throws GatewayError `invalid_request` for work that is charged after its request, possibly in another process. */
+function refuseHostCommit({ hostCommit }: Pick<Received, 'hostCommit'>): void {
+  const message = 'This work is charged after its request. Use a client without commitWith.'
+  if (hostCommit !== undefined) throw new GatewayError('invalid_request', { message })
 }
 
 /** Clients that send `x-api-key` call these too. */
@@ -264,6 +279,8 @@ async function read(
     const { endpoint, objects, segments } = target
     return await serveStoredObjects(context, { request, sink, requestId, principal, endpoint, objects, segments })
   }
+  const isBatch = target.kind === 'batches' || target.kind === 'inline-batches'
+  if (isBatch && request.method === 'POST' && target.segments.length === 0) refuseHostCommit(incoming)
   if ((target.kind === 'files' || target.kind === 'batches') && server.batches !== undefined) {
     const asked = { request, sink, requestId, principal, segments: target.segments }
     if (target.kind === 'files')

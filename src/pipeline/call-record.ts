@@ -14,6 +14,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { AbortScope, DisconnectSignal } from './abort-scope.ts'
 import type { CachePlan } from './cache/cache-plan.ts'
 import type { CallObservation } from './call-observation.ts'
+import type { HostCommit } from './commit-with.ts'
 import { DEFAULT_TOKENS_PER_SECOND, type ModelHabits } from './token-sizes.ts'
 
 /**
@@ -34,6 +35,8 @@ export interface Received {
   readonly vouchedPrincipal: Principal | undefined
   /** The host's own routing choice; set only for requests within the process, never for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
+  /** Commits statements of the host with the charge; set only for requests within the process. */
+  readonly hostCommit: HostCommit | undefined
   /** Id of the answer, if the request was accepted earlier and runs now. It has already been counted against the limits. */
   readonly answerId: string | undefined
   /** Whether the event `request-started` was emitted, or a task was accepted. An earlier error emits `request-refused`. */
@@ -180,7 +183,7 @@ export type CallBeginning = Pick<
   Received,
   'request' | 'sink' | 'requestId' | 'startedAtMs' | 'called' | 'vouchedPrincipal' | 'routeOverride'
 > &
-  Partial<Pick<Received, 'answerId'>>
+  Partial<Pick<Received, 'answerId' | 'hostCommit'>>
 
 const NO_MEDIA: readonly MediaFacts[] = []
 const NO_LEASES: readonly Lease[] = []
@@ -205,6 +208,7 @@ export class CallRecord implements Reserved {
   readonly calls = new AbortScope()
   readonly vouchedPrincipal: Principal | undefined
   readonly routeOverride: RouteOverride | undefined
+  readonly hostCommit: HostCommit | undefined
   readonly answerId: string | undefined
   isAnnounced = false
   observation: CallObservation | undefined = undefined
@@ -247,6 +251,7 @@ export class CallRecord implements Reserved {
     this.caller = new DisconnectSignal(beginning.sink)
     this.vouchedPrincipal = beginning.vouchedPrincipal
     this.routeOverride = beginning.routeOverride
+    this.hostCommit = beginning.hostCommit
     this.answerId = beginning.answerId
   }
 

@@ -1,6 +1,7 @@
 // See docs/decisions/0005-charges-without-a-report.md.
 
 import { isCount } from '../catalog/prices/plausible-usage.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
@@ -13,6 +14,7 @@ import type { TaskDetails } from '../stores/task-store.ts'
 import { storableText, tagsOf, type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admission.ts'
 import type { Candidate, Reserved } from './call-record.ts'
+import type { ChargedCall } from './commit-with.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import {
   chargeableUsage,
@@ -27,12 +29,14 @@ import { completeKey } from './idempotent-request.ts'
 import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './store-health.ts'
-import type { CallEnding } from './vendor-response.ts'
+import { type CallEnding, uncharged } from './vendor-response.ts'
 
 /** Facts of an ended call that the settlement needs. */
 export interface SettlementInput extends EndedCall {
   /** Answer to store under the caller's Idempotency-Key if the call was charged, or completed with billing off. */
   readonly answer: StoredAnswer | undefined
+  /** Answer that is sent as a whole, if the host's statements need it. */
+  readonly wholeAnswer?: StoredAnswer | undefined
   /** Set if the gateway itself answered: from the cache, or with the answer of a hook. */
   readonly own?: OwnAnswer | undefined
 }
@@ -65,6 +69,8 @@ export interface SettlementResult {
   /** Cost of the call. Exceeds the charge if the balance was too low or the store was unreachable; 0 if it is free. */
   readonly dueNanoDollars: bigint
   readonly usage: Usage | undefined
+  /** Error for the caller, because the host's statements and the charge were not committed. */
+  readonly failure: GatewayError | undefined
 }
 
 /**
@@ -84,7 +90,8 @@ export async function settle(
   const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
   const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
   const record = context.usage && usageDraft(reserved, input, usage, durationMs)
-  const call: SettledCall = { input, usage, amount: amountOf(reserved, input, used), record }
+  let call: SettledCall = { input, usage, amount: amountOf(reserved, input, used), record }
+  let failure: GatewayError | undefined
   const { observation } = reserved
   let costNanoDollars: bigint | undefined
   let dueNanoDollars = dueOf(call)
@@ -97,9 +104,11 @@ export async function settle(
     noteResolution(context, reserved, call, resolution)
     costNanoDollars = resolution?.charged
     if (resolution?.resolved === true) dueNanoDollars = totalOf(resolution)
+    else failure = commitFailure(reserved, call)
   } catch (error) {
     reportFault(context, reserved.requestId, 'settle', error)
     resolveLater(context, reserved, call, error)
+    failure = commitFailure(reserved, call)
   }
   // The hold has ended or will end.
   if (record !== undefined) noteRecord(context, call, record)
@@ -108,10 +117,22 @@ export async function settle(
   const counted = usage ?? ending.unbilled?.usage
   const released = release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
   if (isPending(released)) await released
-  const result = { usage, costNanoDollars, dueNanoDollars }
+  const result = { usage, costNanoDollars, dueNanoDollars, failure }
+  if (failure !== undefined) call = { ...call, input: failedInput(input, failure) }
   if (context.onEvent !== undefined) emitEnded(context, reserved, call, result)
-  observation?.settled(reserved, { ...input, firstByteMs, ...result })
+  observation?.settled(reserved, { ...call.input, firstByteMs, ...result })
   return result
+}
+
+/** Returns the error of a call whose charge was not committed with the host's statements; `undefined` for other calls. */
+function commitFailure({ hostCommit }: Reserved, { amount }: SettledCall): GatewayError | undefined {
+  return hostCommit === undefined || amount === undefined ? undefined : new GatewayError('commit_failed')
+}
+
+/** Returns a call as failed. The status of a stream has been sent. */
+function failedInput(input: SettlementInput, error: GatewayError): SettlementInput {
+  const status = input.wholeAnswer === undefined ? input.status : error.status
+  return { ...input, status, ending: { ...input.ending, kind: 'failed', error } }
 }
 
 /** Returns the cost of a call. Avoids an addition, which would create another bigint, for nearly every call. */
@@ -160,10 +181,22 @@ function noteResolution(
   if (resolution.resolved && resolution.shortfall === 0n && resolution.crossings === undefined) return
   const hold = unsettled(reserved, call)
   if (resolution.resolved) emitCharged(context, hold, resolution)
+  else if (reserved.hostCommit !== undefined) noteUncommitted(context, reserved, call)
   else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n) {
     emitGivenUp(context, hold, 'hold-ended', undefined)
     if (record !== undefined) addFreeRecord(context, record, hold.amountNanoDollars)
   }
+}
+
+/** Records a call that is not charged because the host's statements failed, and reports what its vendor bills. */
+function noteUncommitted(context: PipelineContext, reserved: Reserved, call: SettledCall): void {
+  const failure = commitFailure(reserved, call)
+  if (failure === undefined) return
+  const { candidate, status, ending } = failedInput(call.input, failure)
+  const { unbilled } = uncharged(ending)
+  if (candidate !== undefined && unbilled !== undefined) emitUnbilledUsage(context, reserved, candidate, unbilled)
+  if (call.record === undefined) return
+  addFreeRecord(context, { ...call.record, ending: 'failed', status, code: failure.code }, 0n)
 }
 
 function emitCharged(
@@ -263,8 +296,23 @@ function resolveHold(
   }
   const { spendingThresholds } = context
   const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
-  const settlement = { holdId: hold.id, amount, description, details, answer, record, thresholds }
-  return context.store.ledger.settle(settlement, nowMs)
+  const owner = { accountId: principal.accountId, keyId: principal.keyId, billing: context.billing }
+  const settlement = { holdId: hold.id, amount, description, details, answer, record, thresholds, owner }
+  const { clock, store } = context
+  if (reserved.hostCommit === undefined) return store.ledger.settle(settlement, nowMs)
+  const { requestId } = reserved
+  const describe = (): ChargedCall => {
+    const call = { requestId, accountId: principal.accountId, ...details, ending: ending.kind, costNanoDollars: amount }
+    return { ...call, body: bodyOf(input.wholeAnswer) }
+  }
+  const failed = (error: unknown): void => reportFault(context, requestId, 'commitWith', error)
+  return reserved.hostCommit.charge({ ledger: store.ledger, clock }, settlement, describe, failed)
+}
+
+/** Returns the value of a JSON answer, or the bytes of another one. */
+function bodyOf(answer: StoredAnswer | undefined): unknown {
+  const isJson = answer?.headers.some((header) => header.startsWith('application/json')) === true
+  return isJson ? JSON.parse(Buffer.from(answer.body).toString()) : answer?.body
 }
 
 async function endClaim(

@@ -67,11 +67,23 @@ async function endWhole(context: PipelineContext, reserved: Reserved, response: 
   }
   if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
   const contentType = wholeTypeOf(reserved)
-  const { claim } = reserved
-  const answer = claim && { status: 200, headers: ['content-type', contentType], body: Buffer.concat(chunks) }
+  const { claim, hostCommit } = reserved
+  const wholeAnswer =
+    claim === undefined && hostCommit === undefined
+      ? undefined
+      : { status: 200, headers: ['content-type', contentType], body: Buffer.concat(chunks) }
   const firstByteMs = context.clock.now() - reserved.startedAtMs
-  const input = { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId }
+  const input = {
+    ending,
+    candidate,
+    status: 200,
+    answer: claim && wholeAnswer,
+    wholeAnswer,
+    firstByteMs,
+    vendorRequestId,
+  }
   const settlement = await settle(context, reserved, input)
+  if (settlement.failure !== undefined) throw settlement.failure
   let byteLength = 0
   for (const chunk of chunks) byteLength += chunk.byteLength
   const headers = wholeHead(reserved, response, byteLength, settlement)
@@ -116,10 +128,12 @@ async function endPumped(
   const input = { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId }
   const settlement = settle(context, reserved, input)
   // The caller gets the end of the stream after it, because hosts may freeze the process then, but not much later.
-  const timer = context.clock.schedule(MAX_END_DELAY_MS, sendEnd)
-  const { usage } = await settlement
-  timer.cancel()
-  const sinkFault = sendEnd()
+  // A call whose charge may fail must not look complete before it.
+  const timer =
+    reserved.hostCommit === undefined ? context.clock.schedule(MAX_END_DELAY_MS, () => void sendEnd()) : undefined
+  const { usage, failure } = await settlement
+  timer?.cancel()
+  const sinkFault = sendEnd(failure)
   const { cachePlan } = reserved
   if (cachePlan !== undefined && ending.kind === 'completed') {
     const chunks = cachePlan.recording === undefined ? recorded && [recorded] : cachePlan.recording.chunks

@@ -38,8 +38,11 @@ export interface PumpedStream {
   readonly contentType: string
   /** The caller's bytes, for replay or the cache; undefined if nobody needs them or they grew too large. */
   readonly recorded: Uint8Array | undefined
-  /** Sends the end to the caller, once. Returns the fault of the caller's side, or `undefined` if that side was not at fault. */
-  readonly sendEnd: () => GatewayError | undefined
+  /**
+   * Sends the end to the caller, once, or an error instead. Returns the fault of the caller's side, or `undefined` if that side was
+   * not at fault.
+   */
+  readonly sendEnd: (failure?: GatewayError) => GatewayError | undefined
 }
 
 /**
@@ -74,6 +77,8 @@ class StreamPump implements StreamReceiver {
   #hasEnded = false
   #sinkFault: GatewayError | undefined
   #awaitsUsage = false
+  /** Bytes without which the answer does not look complete, until the host's statements are committed with its charge. */
+  #withheld: (Uint8Array | string)[] | undefined
 
   constructor(
     context: PipelineContext,
@@ -115,6 +120,11 @@ class StreamPump implements StreamReceiver {
     }
     this.#lastWriteMs = this.#context.clock.now()
     this.#hasBegun = true
+    if (this.#reserved.hostCommit !== undefined && this.#response.call.transform.isComplete) {
+      this.#withheld ??= []
+      this.#withheld.push(bytes)
+      return
+    }
     if (this.#sinkFault !== undefined) return
     // Like `#toCaller`, but without a closure for every chunk of every stream.
     try {
@@ -129,7 +139,7 @@ class StreamPump implements StreamReceiver {
     this.#hasEnded = true
     this.#silenceTimer?.cancel()
     const ending = this.#endingOf(end)
-    const { sink, endpoint, calls, caller, requestId } = this.#reserved
+    const { calls, caller, requestId } = this.#reserved
     const { transform } = this.#response.call
     if (transform.isComplete && transform.failure === undefined) this.#response.end('completed')
     else if (end.kind === 'denied' || calls.isAborted || caller.isDisconnected) this.#response.end('aborted')
@@ -141,23 +151,29 @@ class StreamPump implements StreamReceiver {
       return
     }
     if (error === undefined) this.#complete(ending)
-    else
-      this.#end(ending, () => {
-        if (this.#type === EVENT_STREAM) sink.end(transform.failed?.(error) ?? endpoint.errors.streamEvent(error))
-        // Other formats have no place for an error.
-        else sink.destroy()
-      })
+    else this.#end(ending, () => this.#sendError(error))
+  }
+
+  #sendError(error: GatewayError): void {
+    const { sink, endpoint } = this.#reserved
+    if (this.#type === EVENT_STREAM)
+      sink.end(this.#response.call.transform.failed?.(error) ?? endpoint.errors.streamEvent(error))
+    // Other formats have no place for an error.
+    else sink.destroy()
   }
 
   #complete(ending: CallEnding): void {
     const closing = this.#closing()
-    this.#end(ending, () => this.#reserved.sink.end(closing))
+    this.#end(ending, () => {
+      for (const bytes of this.#withheld ?? []) this.#reserved.sink.write(bytes)
+      this.#reserved.sink.end(closing)
+    })
   }
 
   #end(ending: CallEnding, send: () => void): void {
     let isSent = false
-    const sendEnd = (): GatewayError | undefined => {
-      if (!isSent) this.#toCaller(send)
+    const sendEnd = (failure?: GatewayError): GatewayError | undefined => {
+      if (!isSent) this.#toCaller(failure === undefined ? send : () => this.#sendError(failure))
       isSent = true
       return this.#sinkFault
     }

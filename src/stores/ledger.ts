@@ -196,6 +196,26 @@ export interface Settlement {
   readonly thresholds?: SpendingThresholds | undefined
   /** Record to write in the same transaction with the charge. Not written if the hold had ended before. */
   readonly record?: UsageDraft | undefined
+  /**
+   * Account and key of the hold, and its billing mode if the account has none. A store that loses reservations in a crash
+   * charges the account if it does not know the hold. If omitted, an unknown hold is not charged.
+   */
+  readonly owner?: { readonly accountId: string; readonly keyId: string; readonly billing?: BillingMode | undefined }
+}
+
+/** Open transaction of the store's database, for statements of the host. */
+export interface HostTransaction {
+  /** Runs a statement, and returns its rows as objects by column name. */
+  query(text: string, values?: unknown[]): PromiseLike<{ readonly rows: readonly unknown[] }>
+}
+
+/** Error of {@link Ledger.settleWith} if the hold had ended before. */
+export class HoldEndedError extends Error {}
+
+/** Returns the result of a settlement that has ended its hold. @throws HoldEndedError otherwise, to undo the transaction. */
+export function endedNow(resolution: Resolution): Resolution {
+  if (resolution.resolved) return resolution
+  throw new HoldEndedError(`the hold had ended before: ${resolution.endedBy ?? 'unknown'}`)
 }
 
 /** Balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
@@ -225,6 +245,16 @@ export interface Ledger extends Journal {
    * stored then, because the Idempotency-Key may belong to another request by now.
    */
   settle(settlement: Settlement, nowMs: number): MaybePromise<Resolution>
+  /**
+   * Runs the host's statements once, for a limited time, and then settles in the same transaction. Rejects with {@link HoldEndedError}
+   * if nothing was settled. After any other error the transaction may have been committed if `run` had resolved: {@link void} returns
+   * the truth. If omitted, the store has no transactions for hosts.
+   */
+  settleWith?(
+    settlement: Settlement,
+    run: (transaction: HostTransaction) => Promise<void>,
+    nowMs: number,
+  ): Promise<Resolution>
   /** Ends a hold without a charge and frees its idempotency key. */
   void(holdId: string, nowMs: number): MaybePromise<Resolution>
   /**

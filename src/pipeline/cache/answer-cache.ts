@@ -93,7 +93,7 @@ export class AnswerCache {
    * @throws GatewayError `invalid_request` for a header with an unknown value.
    */
   wishOf(admitted: Admitted): CacheRequest | undefined {
-    const { endpoint, body, bytes, request, principal, chain, routeOverride, answerId } = admitted
+    const { endpoint, body, bytes, request, principal, chain, routeOverride, hostCommit, answerId } = admitted
     const { cached: rules } = endpoint
     const model = chain[0]!
     const mayAsk = this.settings.callers === 'may-ask'
@@ -102,8 +102,8 @@ export class AnswerCache {
     const narrow = partitionOf(request.header('x-signalbox-cache-partition'))
     if (rules === undefined || mode === 'off') return undefined
     if (bytes === undefined && rules.parts === undefined) return undefined
-    // The host chose the vendor, or the answer is read later by its id.
-    if (routeOverride !== undefined || answerId !== undefined) return undefined
+    // The host chose the vendor or writes rows with the charge, or the answer is read later by its id.
+    if ((routeOverride ?? hostCommit ?? answerId) !== undefined) return undefined
     const { settings } = this
     const rule = settings.rules.find((one) => applies(one, endpoint.id, model, () => rules.isDeterministic(body)))
     if (rule === undefined && mode === undefined) return undefined

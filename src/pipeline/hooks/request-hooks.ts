@@ -324,11 +324,14 @@ export async function answerByHook(
   const { accountId, keyId } = principal
   emit(context, { type: 'hook-answered', requestId, hook: hook.name, endpoint: endpoint.id, accountId, keyId, model })
   const { status, headers, body } = said.kind === 'raw' ? said : written(context, outcome, model, said.text)
-  const answer = outcome.claim && { status, headers, body }
+  const stored = { status, headers, body }
   const firstByteMs = context.clock.now() - outcome.startedAtMs
   const own = { source: 'hook', cachedUsage: undefined, nanoDollars: outcome.hold?.amount ?? 0n } as const
-  const input = { ending: COMPLETED, candidate: undefined, status, answer, own, firstByteMs }
-  const { costNanoDollars = 0n } = await settle(context, outcome, input)
+  const answer = outcome.claim && stored
+  const wholeAnswer = outcome.isStream ? undefined : stored
+  const input = { ending: COMPLETED, candidate: undefined, status, answer, wholeAnswer, own, firstByteMs }
+  const { costNanoDollars = 0n, failure } = await settle(context, outcome, input)
+  if (failure !== undefined) throw failure
   const cost = context.prices === undefined ? undefined : costNanoDollars
   respondWhole(outcome.sink, { status, headers: ownHead(outcome, headers, body.byteLength, cost) }, [body])
 }

@@ -1,4 +1,4 @@
-import type { Settlement } from '../ledger.ts'
+import { assertAmount, endedNow, type Ledger, type Settlement } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
 import {
   type ChargeFacts,
@@ -8,9 +8,61 @@ import {
   type SpendingThresholds,
 } from '../spending.ts'
 import { capOf, optionalAmountOf, type SqlRow } from '../sql-rows.ts'
+import { answerParameters, detailsParameter, journalTime, type PostgresConnection } from './postgres-connection.ts'
+import { retryWithoutRecord } from './postgres-usage.ts'
 
 /** Result columns of the functions `settle` and `change_task`, named `s`, for {@link chargeOf}. */
 export const CHARGE_COLUMNS = 's.charged::text, s.shortfall::text, s.ended_by, s.facts::text'
+
+/** Schema and clock of a ledger. */
+interface LedgerPlace {
+  readonly schema: string
+  readonly clock: 'database' | 'caller'
+}
+
+/** Ends a hold with a charge, by the function `settle`. */
+export async function chargeHold(
+  run: PostgresConnection['run'],
+  { schema, clock }: LedgerPlace,
+  { holdId, amount, description, details, answer, record, thresholds, owner }: Settlement,
+  nowMs: number,
+): Promise<Resolution> {
+  assertAmount(amount)
+  const time = journalTime(clock, nowMs)
+  const wantsFacts = thresholds !== undefined
+  const charge = [holdId, String(amount), description, time, ...answerParameters(answer), detailsParameter(details)]
+  const { value, ...refused } = await retryWithoutRecord(record, (sent) =>
+    run(`SELECT ${CHARGE_COLUMNS} FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS s`, [
+      ...charge,
+      wantsFacts,
+      sent,
+      ...[owner?.accountId, owner?.keyId, owner?.billing].map((value) => value ?? null),
+    ]),
+  )
+  return { ...chargeOf(value[0]!, amount, thresholds), ...refused }
+}
+
+/** Returns `settleWith`. The charge comes last, so that the account is locked for a short time. */
+export function chargeWithHost(
+  { transaction }: PostgresConnection,
+  place: LedgerPlace,
+): NonNullable<Ledger['settleWith']> {
+  return (settlement, hostStatements, nowMs) =>
+    transaction(async (session) => {
+      await hostStatements(session)
+      // Rejected if the host has ended the transaction, or has ignored a failed statement.
+      await session.query('SAVEPOINT signalbox_charge')
+      const run = async (text: string, values?: unknown[]): Promise<readonly SqlRow[]> => {
+        try {
+          return (await session.query(text, values)).rows as readonly SqlRow[]
+        } catch (error) {
+          await session.query('ROLLBACK TO SAVEPOINT signalbox_charge')
+          throw error
+        }
+      }
+      return endedNow(await chargeHold(run, place, settlement, nowMs))
+    })
+}
 
 /** Returns the result of a hold with a charge of `amount`. */
 export function chargeOf(row: SqlRow, amount: bigint, thresholds: SpendingThresholds | undefined): Resolution {

@@ -93,7 +93,10 @@ export function postgresConnection(
   return {
     run: (text, values) => track(() => statement(text, values)),
     transaction: (run) =>
-      track(async () => (lend === undefined ? (database as PostgresTransactions).transaction(run) : lend(inside(run)))),
+      track(async () => {
+        if (lend !== undefined) return lend(inside(run))
+        return (database as PostgresTransactions).transaction((session) => within(timeoutMs, run(session)))
+      }),
     async close() {
       isClosed = true
       await Promise.all(underWay)

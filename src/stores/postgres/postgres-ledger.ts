@@ -29,17 +29,8 @@ import {
   type SqlRow,
   spendingCountsOf,
 } from '../sql-rows.ts'
-import { CHARGE_COLUMNS, chargeOf, earlierCharge, endedBefore } from './postgres-charge.ts'
-import {
-  answerParameters,
-  codeOf,
-  detailsParameter,
-  isStorable,
-  journalTime,
-  type PostgresConnection,
-  timeParameter,
-} from './postgres-connection.ts'
-import { retryWithoutRecord } from './postgres-usage.ts'
+import { chargeHold, chargeOf, chargeWithHost, earlierCharge, endedBefore } from './postgres-charge.ts'
+import { codeOf, isStorable, journalTime, type PostgresConnection, timeParameter } from './postgres-connection.ts'
 import { WriteCombiner } from './write-combiner.ts'
 
 /** Maximum number of rows of each kind that a purge deletes in one transaction, so that it takes tens of milliseconds. */
@@ -67,26 +58,9 @@ export function postgresLedger(
     endAlone: (end, nowMs) => (end.amount === undefined ? voidHold(end.holdId, nowMs) : settle(end, nowMs)),
   })
 
-  async function settle(
-    { holdId, amount, description, details, answer, record, thresholds }: Settlement,
-    nowMs: number,
-  ): Promise<Resolution> {
-    const values = [
-      holdId,
-      String(amount),
-      description,
-      timeOf(nowMs),
-      ...answerParameters(answer),
-      detailsParameter(details),
-      thresholds !== undefined,
-    ]
-    const { value, ...refused } = await retryWithoutRecord(record, (sent) =>
-      run(`SELECT ${CHARGE_COLUMNS} FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`, [
-        ...values,
-        sent,
-      ]),
-    )
-    const resolution = { ...chargeOf(value[0]!, amount, thresholds), ...refused }
+  async function settle(settlement: Settlement, nowMs: number): Promise<Resolution> {
+    const { holdId, thresholds } = settlement
+    const resolution = await chargeHold(run, { schema, clock }, settlement, nowMs)
     if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
     const [row] = await run(earlierCharge(schema), [holdId])
     return row === undefined
@@ -194,6 +168,8 @@ export function postgresLedger(
       assertAmount(settlement.amount)
       return settlement.answer === undefined ? combiner.end(settlement, nowMs) : settle(settlement, nowMs)
     },
+
+    settleWith: chargeWithHost(connection, { schema, clock }),
 
     async void(holdId, nowMs) {
       return combiner.end({ holdId }, nowMs)

@@ -47,6 +47,7 @@ export interface GroupCommitSettings {
 
 interface Waiting {
   readonly operation: () => unknown
+  readonly hostStatements: (() => Promise<void>) | undefined
   readonly isFlushed: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
@@ -70,7 +71,8 @@ export class GroupCommit {
   readonly #commit: SqliteStatement
   #waiting: Waiting[] = []
   #isScheduled = false
-  #isFlushing = false
+  /** Whether a flush or a transaction of the host is in progress, so that no group may begin. */
+  #isOccupied = false
   /** Whether a flush has failed: committed data, which later operations read, may not be on the disk. */
   #isLogInDoubt = false
   /** Whether the next group begins with operations of which one has failed before. */
@@ -94,10 +96,12 @@ export class GroupCommit {
    * write the database, because it may be rolled back and run again.
    *
    * @param isFlushed Whether to wait for a flush. If false, it resolves after the commit, and the next flush includes it.
+   * @param hostStatements Statements of the host, which run once before the operation, in a transaction of both. Other writes wait.
    */
-  write<Value>(operation: () => Value, isFlushed = true): Promise<Value> {
-    return new Promise<Value>((resolve, reject) => {
-      this.#waiting.push({ operation, isFlushed, resolve: resolve as (value: unknown) => void, reject })
+  write<Value>(operation: () => Value, isFlushed = true, hostStatements?: () => Promise<void>): Promise<Value> {
+    return new Promise<Value>((resolved, reject) => {
+      const resolve = resolved as (value: unknown) => void
+      this.#waiting.push({ operation, hostStatements, isFlushed, resolve, reject })
       this.#schedule()
     })
   }
@@ -111,7 +115,7 @@ export class GroupCommit {
   }
 
   #schedule(delayMs?: number): void {
-    if (this.#isScheduled || this.#isFlushing) return
+    if (this.#isScheduled || this.#isOccupied) return
     this.#isScheduled = true
     const run = (): void => {
       this.#isScheduled = false
@@ -122,8 +126,12 @@ export class GroupCommit {
   }
 
   #writeGroup(): void {
-    if (this.#waiting.length > 0 && this.#isReady()) this.#runGroup(this.#waiting.splice(0, MAX_OPERATIONS))
-    if (!this.#isFlushing) this.#goOn()
+    if (this.#waiting.length > 0 && this.#isReady()) {
+      const hosted = this.#waiting.findIndex(({ hostStatements }) => hostStatements !== undefined)
+      if (hosted === 0) void this.#runHosted(this.#waiting.shift()!)
+      else this.#runGroup(this.#waiting.splice(0, hosted < 0 ? MAX_OPERATIONS : Math.min(hosted, MAX_OPERATIONS)))
+    }
+    if (!this.#isOccupied) this.#goOn()
   }
 
   #goOn(): void {
@@ -187,6 +195,30 @@ export class GroupCommit {
       this.#waiting.unshift(...group)
       return
     }
+    this.#commitGroup(group, values)
+  }
+
+  /** Runs statements of the host; then their operation and the commit, in one turn. Never rejects. */
+  async #runHosted(waiting: Waiting): Promise<void> {
+    this.#isOccupied = true
+    try {
+      this.#savepoint.run()
+      await waiting.hostStatements!()
+      // Throws if the host has ended the transaction, and with it the savepoint.
+      this.#release.run()
+      const value = waiting.operation()
+      this.#buffer.flush()
+      this.#isOccupied = false
+      this.#commitGroup([waiting], [value])
+    } catch (error) {
+      this.#isOccupied = false
+      this.#undo()
+      this.#rejectAll([waiting], error)
+    }
+    if (!this.#isOccupied) this.#goOn()
+  }
+
+  #commitGroup(group: readonly Waiting[], values: readonly unknown[]): void {
     try {
       this.#commit.run()
     } catch (error) {
@@ -200,9 +232,9 @@ export class GroupCommit {
       if (log !== undefined && group[index]!.isFlushed) flushed.push(index)
       else answer(group[index]!, values[index])
     if (log === undefined || flushed.length === 0) return
-    this.#isFlushing = true
+    this.#isOccupied = true
     log.flush((error) => {
-      this.#isFlushing = false
+      this.#isOccupied = false
       this.#isLogInDoubt ||= error !== null
       // Committed data may be lost or kept: as after a connection that breaks during a commit, the caller cannot know.
       const fault = error && new SqliteStoreError('io', `${label} could not be flushed (${error.message})`, error)

@@ -12,6 +12,8 @@ export interface SqliteStatement {
   get(...parameters: SqlValue[]): unknown
   /** Returns every row, as an object by column name. */
   all(...parameters: SqlValue[]): unknown[]
+  /** Whether it returns rows, in better-sqlite3. */
+  readonly reader?: boolean
   /** Reads integers as bigint, in `node:sqlite`. */
   setReadBigInts?(enabled: boolean): unknown
   /** Reads integers as bigint, in better-sqlite3. */

@@ -1,11 +1,12 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
 import { endOfTurn } from '../../core/calls-in-flight.ts'
+import { systemClock, type Timer } from '../../core/clock.ts'
 import { checkEnumerated, checkGivenMembers, memberNames } from '../../core/known-members.ts'
 import type { UsageStore } from '../../usage/usage-store.ts'
 import { type BlobStore, blobsInRows } from '../blob-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
-import { assertAmount, type Ledger } from '../ledger.ts'
+import { assertAmount, endedNow, type HostTransaction, type Ledger } from '../ledger.ts'
 import { MoneyRules } from '../money-rules.ts'
 import type { Resolution } from '../resolution.ts'
 import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
@@ -227,6 +228,8 @@ interface Session {
   write<Value>(operation: () => Value): Promise<Value>
   /** Moves money, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
   writeMoney<Value>(operation: (money: SqliteMoney) => Value, isFlushed?: boolean): Promise<Value>
+  /** Moves money after statements of the host, in a transaction of both. */
+  writeMoneyAfter<Value>(run: HostStatements, operation: (money: SqliteMoney) => Value): Promise<Value>
   /** Reads committed data. */
   read<Value>(operation: () => Value): Promise<Value>
   /** Resolves when no write is waiting. */
@@ -263,6 +266,11 @@ function openSession(database: SqliteDatabase, options: GroupCommitSettings, clo
     purge: (nowMs) => purge(timeOf(nowMs)),
     write,
     writeMoney: (operation, isFlushed) => group.write(() => operation(money), isFlushed),
+    writeMoneyAfter(run, operation) {
+      // Half of the time that other processes wait for the lock.
+      const statements = limitedStatements(database, run, options.busyTimeoutMs / 2)
+      return group.write(() => operation(money), true, statements)
+    },
     read,
     drained: () => group.drained(),
     runner: {
@@ -270,6 +278,34 @@ function openSession(database: SqliteDatabase, options: GroupCommitSettings, clo
       write: writeWork,
       transact: writeWork,
     },
+  }
+}
+
+type HostStatements = (transaction: HostTransaction) => Promise<void>
+
+/** Returns a function that runs statements of the host on the connection of the store, and rejects after `limitMs`. */
+function limitedStatements(database: SqliteDatabase, run: HostStatements, limitMs: number): () => Promise<void> {
+  return async () => {
+    let isOver = false
+    const query: HostTransaction['query'] = async (text, values = []) => {
+      if (isOver) throw new Error('the transaction has ended')
+      const statement = database.prepare(text)
+      // better-sqlite3 reads rows only from statements that return some.
+      if (statement.reader !== false) return { rows: statement.all(...(values as SqlValue[])) }
+      statement.run(...(values as SqlValue[]))
+      return { rows: [] }
+    }
+    let timer: Timer | undefined
+    const late = new Promise<never>((_, reject) => {
+      const error = new Error(`the host's statements took longer than ${limitMs} ms`)
+      timer = systemClock.schedule(limitMs, () => reject(error))
+    })
+    try {
+      await Promise.race([run({ query }), late])
+    } finally {
+      isOver = true
+      timer?.cancel()
+    }
   }
 }
 
@@ -437,6 +473,10 @@ function ledgerOn(opened: Opened): Ledger {
           ),
         )
       }),
+    async settleWith(settlement, run, nowMs) {
+      assertAmount(settlement.amount)
+      return opened().writeMoneyAfter(run, (money) => endedNow(money.settle(settlement, nowMs)))
+    },
     void: async (holdId, nowMs) => opened().writeMoney((money) => money.void(holdId, nowMs)),
     async expire(nowMs, limit) {
       const count = await opened().writeMoney((money) => money.expire(nowMs, limit))
