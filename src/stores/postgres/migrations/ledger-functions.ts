@@ -304,7 +304,8 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     -- The sum with the held money overflows here, not when a hold comes back.
     INSERT INTO entries (account_id, kind, amount, credit_id, description, created_at_ms, balance_after, owed_after)
     VALUES (p_account_id, 'credit', p_amount, p_credit, p_description, v_account.journal_at_ms,
-      v_account.balance + v_account.held + p_amount, v_account.owed) ON CONFLICT (credit_id) DO NOTHING;
+      v_account.balance + v_account.held + p_amount, v_account.owed) ON CONFLICT (credit_id)
+      WHERE credit_id IS NOT NULL DO NOTHING;
     IF NOT FOUND THEN
       RETURN false;
     END IF;

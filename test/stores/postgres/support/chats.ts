@@ -24,8 +24,6 @@ export interface ChatsOptions {
   readonly now?: () => number
   /** Start of the ids of the holds. Default `chat`. */
   readonly name?: string
-  /** Whether the server crashes once, and may then have forgotten the latest reservation of each lane. Default false. */
-  readonly crashes?: boolean
 }
 
 /** Opens accounts with money: `account_0` and so on. */
@@ -43,10 +41,9 @@ export async function openAccounts({ ledger }: GatewayStore, count: number, nowM
 export function startChats(
   { ledger }: GatewayStore,
   accountIds: readonly string[],
-  { now = Date.now, name = 'chat', crashes = false }: ChatsOptions = {},
+  { now = Date.now, name = 'chat' }: ChatsOptions = {},
 ): Chats {
   const due = new Map<string, bigint>()
-  const forgetful = new Set<string>()
   let isOver = false
   let repeated = 0
   let wake = (): void => {}
@@ -68,14 +65,17 @@ export function startChats(
     }
     const details = { keyId, endpoint: 'chat', model: 'm', vendor: 'v', usage: { inputTokens: 1 } }
     const record = exampleDraft({ id: holdId, accountId, keyId })
-    const settlement = { holdId, amount: amount * 2n, description: 'chat m', details, record }
-    const end = await untilAnswered(() => ledger.settle(settlement, now()), onRepeat)
-    if (end.resolved || end.endedBy === 'settled') due.set(holdId, settlement.amount)
-    else {
-      expect({ crashes, ...end, isFirst: !forgetful.has(accountId) }).toMatchObject({ crashes: true, isFirst: true })
-      expect(end.endedBy).toBeUndefined()
-      forgetful.add(accountId)
+    const settlement = {
+      holdId,
+      amount: amount * 2n,
+      description: 'chat m',
+      details,
+      record,
+      owner: { accountId, keyId },
     }
+    const end = await untilAnswered(() => ledger.settle(settlement, now()), onRepeat)
+    expect(end).toMatchObject(end.resolved ? {} : { endedBy: 'settled' })
+    due.set(holdId, settlement.amount)
     wake()
   }
 

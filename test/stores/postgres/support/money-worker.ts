@@ -99,6 +99,7 @@ async function lane(number: number): Promise<void> {
       ...{ holdId, amount, description: 'chat m' },
       details: { keyId, endpoint: 'chat', model: 'm', vendor: 'v', usage: { inputTokens: 1 } },
       record: exampleDraft({ id: holdId, accountId, keyId }),
+      owner: { accountId, keyId },
       ...(below(4) === 0 ? { thresholds: { caps: [50, 80, 100], balance: [80] } } : {}),
       ...more,
     }
