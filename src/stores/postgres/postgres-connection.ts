@@ -15,8 +15,17 @@ export interface PostgresSession {
   query(text: string, values?: unknown[]): PromiseLike<PostgresResult>
 }
 
+/** Statement that a connection prepares once and keeps by its name. */
+export interface PostgresPreparedStatement {
+  readonly name: string
+  readonly text: string
+  readonly values?: unknown[]
+}
+
 /** Connection from a pool. */
 export interface PostgresClient extends PostgresSession {
+  query(text: string, values?: unknown[]): PromiseLike<PostgresResult>
+  query(statement: PostgresPreparedStatement): PromiseLike<PostgresResult>
   /** Returns the connection to the pool, or closes it if there is an error. */
   release(error?: Error): void
   /** Emits faults of the connection while no statement runs. */
@@ -43,8 +52,10 @@ export interface PostgresConnection {
   /**
    * Runs one statement. Deadlocks, serialization failures and functions that a migration has just replaced are retried a few times;
    * any other error of the client library is rethrown.
+   *
+   * @param name Name under which each connection of a pool prepares the statement once. If omitted, it is parsed at each call.
    */
-  run(text: string, values?: unknown[]): Promise<readonly PostgresRow[]>
+  run(text: string, values?: unknown[], name?: string): Promise<readonly PostgresRow[]>
   /** Runs several statements on one connection, all or none. Never retried. */
   transaction<Value>(run: (session: PostgresSession) => Promise<Value>): Promise<Value>
   /** Resolves when no statement is running; later ones are rejected. */
@@ -57,6 +68,11 @@ export type PostgresRow = Readonly<Record<string, unknown>>
 const MAX_ATTEMPTS = 5
 /** Serialization failure and deadlock (PostgreSQL, appendix A). */
 const RETRYABLE = new Set(['40001', '40P01'])
+/**
+ * A pooler has sent a prepared statement to a connection that does not know its name, or knows it already; a migration has changed
+ * the columns of a prepared statement. Nothing was executed.
+ */
+const UNPREPARED = new Set(['26000', '42P05', '0A000'])
 
 const watched = new WeakSet<object>()
 
@@ -67,6 +83,7 @@ export function postgresConnection(
 ): PostgresConnection {
   const underWay = new Set<Promise<unknown>>()
   let isClosed = false
+  let canPrepare = true
   const lend = 'connect' in database ? lender(database, timeoutMs) : undefined
 
   function track<Value>(begin: () => Promise<Value>): Promise<Value> {
@@ -78,20 +95,26 @@ export function postgresConnection(
     return work
   }
 
-  async function statement(text: string, values: unknown[] | undefined): Promise<readonly PostgresRow[]> {
-    const send = (session: PostgresSession) => session.query(text, values)
+  async function statement(text: string, values: unknown[] = [], name?: string): Promise<readonly PostgresRow[]> {
     for (let attempt = 1; ; attempt++) {
+      const isPrepared = name !== undefined && canPrepare
+      const send = (client: PostgresClient) =>
+        isPrepared ? client.query({ name, text, values }) : client.query(text, values)
       try {
-        const result = await (lend === undefined ? within(timeoutMs, send(database)) : lend(send))
+        const result = await (lend === undefined ? within(timeoutMs, database.query(text, values)) : lend(send))
         return result.rows as readonly PostgresRow[]
       } catch (error) {
+        if (isPrepared && UNPREPARED.has(String(codeOf(error)))) {
+          canPrepare = false
+          continue
+        }
         if (attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error
       }
     }
   }
 
   return {
-    run: (text, values) => track(() => statement(text, values)),
+    run: (text, values, name) => track(() => statement(text, values, name)),
     transaction: (run) =>
       track(async () => {
         if (lend !== undefined) return lend(inside(run))
@@ -115,7 +138,7 @@ export function codeOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }
 
-type Use<Value> = (session: PostgresSession) => PromiseLike<Value>
+type Use<Value> = (client: PostgresClient) => PromiseLike<Value>
 
 /** Runs work on a connection of the pool, and returns the connection, or discards it if it may be broken. */
 function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>) => Promise<Value> {

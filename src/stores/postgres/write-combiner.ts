@@ -41,6 +41,8 @@ const MAX_GROUP_SIZE = 100
 const SKIP_LOCKED_MS = 1_000
 /** `lock_not_available` (PostgreSQL, appendix A). */
 const LOCK_TIMEOUT = '55P03'
+/** Each connection prepares the statement once: parsing and planning take about 120 of 1,800 µs of two single calls. */
+const STATEMENT_NAME = 'signalbox_apply_group'
 const PARAMETERS = Array.from({ length: 26 }, (_, index) => `$${index + 1}`).join(', ')
 
 /** Settings of {@link WriteCombiner}. */
@@ -141,16 +143,20 @@ export class WriteCombiner {
   async #send({ ends, reservations }: Group, skipsLocked: boolean): Promise<PostgresRow> {
     const { clock, durableReservations } = this.#options
     const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
-    const [row] = await this.#run(this.#statement, [
-      journalTime(clock, nowMs),
-      ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
-      skipsLocked,
-      ...endParameters(ends.map(({ operation }) => operation)),
-      ...reservationParameters(
-        reservations.map(({ operation }) => operation),
-        nowMs,
-      ),
-    ])
+    const [row] = await this.#run(
+      this.#statement,
+      [
+        journalTime(clock, nowMs),
+        ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
+        skipsLocked,
+        ...endParameters(ends.map(({ operation }) => operation)),
+        ...reservationParameters(
+          reservations.map(({ operation }) => operation),
+          nowMs,
+        ),
+      ],
+      STATEMENT_NAME,
+    )
     return row!
   }
 

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { describe, expect, it, vi } from 'vitest'
 import type { CommitWith } from '../../../src/pipeline/commit-with.ts'
-import type { PostgresClient } from '../../../src/stores/postgres/postgres-connection.ts'
+import type { PostgresClient, PostgresPreparedStatement } from '../../../src/stores/postgres/postgres-connection.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import {
   CHAT,
@@ -49,10 +49,11 @@ function losingCommits(isSent: boolean): (client: pg.PoolClient) => PostgresClie
   return (client) => {
     let isCharging = false
     return {
-      async query(text, values) {
-        if (text.startsWith('SAVEPOINT')) isCharging = true
-        if (text !== 'COMMIT' || !isCharging) return client.query(text, values as unknown[])
-        if (isSent) await client.query(text)
+      async query(statement: string | PostgresPreparedStatement, values?: unknown[]) {
+        if (typeof statement !== 'string') return client.query({ ...statement })
+        if (statement.startsWith('SAVEPOINT')) isCharging = true
+        if (statement !== 'COMMIT' || !isCharging) return client.query(statement, values)
+        if (isSent) await client.query(statement)
         throw new Error('the connection broke before the answer')
       },
       release: (error) => client.release(error),

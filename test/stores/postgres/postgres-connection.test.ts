@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
   type PostgresClient,
+  type PostgresPreparedStatement,
   type PostgresResult,
   postgresConnection,
 } from '../../../src/stores/postgres/postgres-connection.ts'
@@ -9,7 +10,10 @@ type Query = (text: string, values?: unknown[]) => Promise<PostgresResult>
 
 /** A pool with one connection; `query` stands for the server. */
 function poolOf(query: Query) {
-  const client = { query, release: vi.fn<PostgresClient['release']>(), on: vi.fn() }
+  const ask = vi.fn((statement: string | PostgresPreparedStatement, values?: unknown[]) =>
+    typeof statement === 'string' ? query(statement, values) : query(`PREPARED ${statement.text}`, statement.values),
+  )
+  const client = { query: ask, release: vi.fn<PostgresClient['release']>(), on: vi.fn() }
   const pool = { query, connect: vi.fn(async () => client), on: vi.fn() }
   return { pool, client }
 }
@@ -176,4 +180,24 @@ describe('connection to PostgreSQL', () => {
 
     expect(order).toEqual(['answered', 'closed'])
   })
+
+  test.each(['26000', '42P05', '0A000'])(
+    'sends a named statement without its name after the server rejected the prepared one with %s',
+    async (code) => {
+      const { pool, client } = poolOf(async (text) => {
+        if (text.startsWith('PREPARED')) throw serverError(code)
+        return { rows: [{ one: 1 }] }
+      })
+      const connection = postgresConnection(pool, 1_000)
+
+      expect(await connection.run('SELECT 1', [], 'one')).toEqual([{ one: 1 }])
+      expect(await connection.run('SELECT 1', [], 'one')).toEqual([{ one: 1 }])
+
+      expect(client.query.mock.calls).toEqual([
+        [{ name: 'one', text: 'SELECT 1', values: [] }],
+        ['SELECT 1', []],
+        ['SELECT 1', []],
+      ])
+    },
+  )
 })

@@ -92,12 +92,13 @@ export const GROUP_FUNCTIONS: readonly string[] = [
       v_status := set_config('lock_timeout', '500ms', true);
     END IF;
     -- Locks are taken in the order of the other functions: holds, accounts, keys.
-    IF cardinality(p_ends) > 0 THEN
-      SELECT array_agg(ROW(h.*)::holds), array_agg(h.account_id), array_agg(h.key_id) INTO v_ending, v_ids, v_keys FROM (
-        SELECT * FROM holds h
-        WHERE h.id = ANY (p_ends) AND h.status = 'held' AND h.claim_key IS NULL ORDER BY h.account_id, h.id FOR UPDATE
-      ) h;
-    END IF;
+    SELECT array_agg(ROW(h.*)::holds) FILTER (WHERE h.id = ANY (p_ends)),
+      array_agg(ROW(h.*)::holds) FILTER (WHERE h.id = ANY (p_holds)),
+      array_agg(h.account_id) FILTER (WHERE h.id = ANY (p_ends)), array_agg(h.key_id) FILTER (WHERE h.id = ANY (p_ends))
+    INTO v_ending, v_known, v_ids, v_keys FROM (
+      SELECT * FROM holds h WHERE h.id = ANY (p_ends) AND h.status = 'held' AND h.claim_key IS NULL OR h.id = ANY (p_holds)
+      ORDER BY h.account_id, h.id FOR UPDATE
+    ) h;
     v_ids := v_ids || p_accounts;
     IF p_skips_locked THEN
       SELECT array_agg(ROW(a.*)::accounts), array_agg(a.id) INTO v_accounts, v_ids
@@ -106,14 +107,14 @@ export const GROUP_FUNCTIONS: readonly string[] = [
       SELECT array_agg(ROW(a.*)::accounts), array_agg(a.id) INTO v_accounts, v_ids
       FROM (SELECT * FROM accounts a WHERE a.id = ANY (v_ids) ORDER BY a.id FOR UPDATE) a;
     END IF;
-    v_keys := ARRAY(SELECT DISTINCT k FROM unnest(v_keys || p_keys) k ORDER BY k);
+    v_keys := v_keys || p_keys;
     FOR attempt IN 1..2 LOOP
       SELECT array_agg(s.spending), array_agg(k.cap_amount), array_agg(k.cap_period), coalesce(array_agg(s.key_id), '{}')
       INTO v_counts, v_key_caps, v_key_cap_periods, v_found_keys
       FROM (SELECT * FROM key_spending s WHERE s.key_id = ANY (v_keys) ORDER BY s.key_id FOR UPDATE) s
       LEFT JOIN keys k ON k.id = s.key_id;
-      EXIT WHEN cardinality(v_found_keys) = cardinality(v_keys);
-      PERFORM lock_keys(v_keys);
+      EXIT WHEN cardinality(v_found_keys) = cardinality(v_keys) OR v_found_keys @> v_keys;
+      PERFORM lock_keys(ARRAY(SELECT DISTINCT k FROM unnest(v_keys) k ORDER BY k));
     END LOOP;
     v_keys := v_found_keys;
 
@@ -177,9 +178,6 @@ export const GROUP_FUNCTIONS: readonly string[] = [
       END IF;
     END LOOP;
 
-    IF cardinality(p_holds) > 0 THEN
-      SELECT array_agg(ROW(h.*)::holds) INTO v_known FROM holds h WHERE h.id = ANY (p_holds);
-    END IF;
     FOR v_index IN 1..cardinality(p_holds) LOOP
       ${openAccount('p_accounts[v_index]')}
       IF v_known IS NOT NULL THEN
