@@ -34,7 +34,7 @@ interface Group {
 }
 
 /** One group is prepared while the server works on another. */
-const MAX_GROUPS_IN_FLIGHT = 2
+const MAX_GROUPS_IN_FLIGHT = 1
 /** Maximum number of ends and of reservations per group, because a group holds the locks of its accounts while it runs. */
 const MAX_GROUP_SIZE = 100
 /** After a wait for a lock of another session has timed out, groups skip locked accounts for this time, in milliseconds. */
