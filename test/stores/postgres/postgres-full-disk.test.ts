@@ -36,6 +36,8 @@ describe.skipIf('missing' in disk)('PostgreSQL on a full disk', () => {
   let pool: pg.Pool
   let store: GatewayStore
   let accountIds: string[]
+  /** Codes of the errors of the server. */
+  const refused = new Set<string>()
 
   beforeAll(async () => {
     server = await startPostgres({ fsync: 'off', min_wal_size: '32MB', max_wal_size: '32MB' }, folder)
@@ -48,6 +50,9 @@ describe.skipIf('missing' in disk)('PostgreSQL on a full disk', () => {
 
   beforeEach(async () => {
     pool = new pg.Pool({ connectionString: server.url })
+    pool.on('connect', (client) => {
+      client.connection.on('errorMessage', ({ code }: { code: string }) => refused.add(code))
+    })
     store = postgresStore({ pool, schema: freshSchemaName() })
     await store.start()
     accountIds = await openAccounts(store, 12, Date.now())
@@ -70,11 +75,7 @@ describe.skipIf('missing' in disk)('PostgreSQL on a full disk', () => {
   }
 
   test('refuses calls while no table can grow, and charges each call once when there is room again', async () => {
-    const refused = new Set<unknown>()
-    pool.on('connect', (client) => {
-      client.connection.on('errorMessage', ({ code }: { code: string }) => refused.add(code))
-    })
-
+    refused.clear()
     const chats = startChats(store, accountIds)
     await chats.moreSettled(12)
     fillDisk()

@@ -26,7 +26,7 @@ describe.skipIf(server.missing !== undefined)('concurrent calls of one process o
           await schemas.dispose(store)
         }
       })
-      await fc.assert(property, { numRuns: isLong ? 500 : 40 })
+      await fc.assert(property, { numRuns: isLong ? 500 : 40, endOnFailure: true })
     },
     isLong ? 30 * 60_000 : 60_000,
   )

@@ -92,13 +92,13 @@ export const GROUP_FUNCTIONS: readonly string[] = [
       v_status := set_config('lock_timeout', '500ms', true);
     END IF;
     -- Locks are taken in the order of the other functions: holds, accounts, keys.
-    SELECT array_agg(ROW(h.*)::holds) FILTER (WHERE h.id = ANY (p_ends)),
-      array_agg(ROW(h.*)::holds) FILTER (WHERE h.id = ANY (p_holds)),
-      array_agg(h.account_id) FILTER (WHERE h.id = ANY (p_ends)), array_agg(h.key_id) FILTER (WHERE h.id = ANY (p_ends))
+    SELECT array_agg(l.hold) FILTER (WHERE l.is_ending), array_agg(l.hold) FILTER (WHERE l.id = ANY (p_holds)),
+      array_agg(l.account_id) FILTER (WHERE l.is_ending), array_agg(l.key_id) FILTER (WHERE l.is_ending)
     INTO v_ending, v_known, v_ids, v_keys FROM (
-      SELECT * FROM holds h WHERE h.id = ANY (p_ends) AND h.status = 'held' AND h.claim_key IS NULL OR h.id = ANY (p_holds)
-      ORDER BY h.account_id, h.id FOR UPDATE
-    ) h;
+      SELECT h AS hold, h.id, h.account_id, h.key_id,
+        h.id = ANY (p_ends) AND h.status = 'held' AND h.claim_key IS NULL AS is_ending
+      FROM holds h WHERE h.id = ANY (p_ends) OR h.id = ANY (p_holds) ORDER BY h.account_id, h.id FOR UPDATE
+    ) l;
     v_ids := v_ids || p_accounts;
     IF p_skips_locked THEN
       SELECT array_agg(ROW(a.*)::accounts), array_agg(a.id) INTO v_accounts, v_ids

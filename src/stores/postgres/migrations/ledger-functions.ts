@@ -182,7 +182,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
       IF NOT FOUND THEN
         -- A server that crashes forgets reservations that were not on its disk. The journal keeps every charge.
         INSERT INTO holds (id, account_id, key_id, amount, status, expires_at_ms, is_metered, period, created_at_ms)
-        SELECT p_hold, a.id, p_key, 0, 'settled', v_now, coalesce(a.billing, p_billing) = 'metered', period_of(v_now), v_now
+        SELECT p_hold, a.id, p_key, 0, 'settled', v_now, coalesce(a.billing, p_billing, 'prepaid') = 'metered', period_of(v_now), v_now
         FROM accounts a WHERE a.id = p_account AND NOT EXISTS (
           SELECT FROM entries e WHERE e.hold_id = p_hold AND e.kind = 'charge'
         ) ON CONFLICT (id) DO NOTHING RETURNING * INTO v_hold;
