@@ -1,3 +1,5 @@
+// See docs/decisions/0030-postgres-groups.md.
+
 import { createHash } from 'node:crypto'
 import type { Reservation, ReserveResult, Settlement } from '../ledger.ts'
 import { heldResult } from '../ledger.ts'

@@ -1,3 +1,5 @@
+// See docs/decisions/0030-postgres-groups.md.
+
 import { REPAYMENT } from '../../ledger.ts'
 import { RECORD_COLUMNS } from '../../usage-columns.ts'
 
