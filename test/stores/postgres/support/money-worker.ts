@@ -256,5 +256,5 @@ await Promise.all(Array.from({ length: job.lanes }, (_, number) => lane(number))
 await store.close()
 await pool.end()
 const knowledge: MoneyReport = { holds, asked, operations, outcomes, repeated, faults }
-process.send!(knowledge)
-process.disconnect()
+// A large message is still on its way when `send` returns.
+process.send!(knowledge, () => process.disconnect())
