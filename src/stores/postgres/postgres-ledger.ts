@@ -50,7 +50,7 @@ export function postgresLedger(
   schema: string,
   { clock, durableReservations }: { readonly clock: 'database' | 'caller'; readonly durableReservations: boolean },
 ): Ledger {
-  const { run } = connection
+  const { run, runAccepted } = connection
   const timeOf = (nowMs: number): string | null => journalTime(clock, nowMs)
   const combiner = new WriteCombiner(connection, schema, {
     clock,
@@ -60,22 +60,24 @@ export function postgresLedger(
 
   async function settle(settlement: Settlement, nowMs: number): Promise<Resolution> {
     const { holdId, thresholds } = settlement
-    const resolution = await chargeHold(run, { schema, clock }, settlement, nowMs)
+    const resolution = await chargeHold(runAccepted, { schema, clock }, settlement, nowMs)
     if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
-    const [row] = await run(earlierCharge(schema), [holdId])
+    const [row] = await runAccepted(earlierCharge(schema), [holdId])
     return row === undefined
       ? resolution
       : { ...resolution, earlier: chargeOf(row, BigInt(row['due'] as string), thresholds) }
   }
 
   async function voidHold(holdId: string, nowMs: number): Promise<Resolution> {
-    const [row] = await run(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count`, [
+    const [row] = await runAccepted(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count`, [
       holdId,
       timeOf(nowMs),
     ])
     if (row!['count'] === 1) return { resolved: true, charged: 0n, shortfall: 0n }
     // In a statement of its own, because the one before may have waited for the other end of the hold.
-    const [hold] = await run(`SELECT status FROM ${schema}.holds WHERE id = $1 AND status <> 'refused'`, [holdId])
+    const [hold] = await runAccepted(`SELECT status FROM ${schema}.holds WHERE id = $1 AND status <> 'refused'`, [
+      holdId,
+    ])
     return endedBefore(hold?.['status'])
   }
 
@@ -154,7 +156,7 @@ export function postgresLedger(
       // Checked before others share the statement, so that a wrong amount affects only its own request.
       assertAmount(reservation.amount)
       for (const cap of Object.values(reservation.caps ?? {})) if (cap !== undefined) assertAmount(cap.amount)
-      return combiner.reserve(reservation, nowMs)
+      return connection.accept(() => combiner.reserve(reservation, nowMs))
     },
 
     async enlarge(holdId, amount, nowMs) {
@@ -166,13 +168,15 @@ export function postgresLedger(
 
     async settle(settlement, nowMs) {
       assertAmount(settlement.amount)
-      return settlement.answer === undefined ? combiner.end(settlement, nowMs) : settle(settlement, nowMs)
+      return connection.accept(() =>
+        settlement.answer === undefined ? combiner.end(settlement, nowMs) : settle(settlement, nowMs),
+      )
     },
 
     settleWith: chargeWithHost(connection, { schema, clock }),
 
     async void(holdId, nowMs) {
-      return combiner.end({ holdId }, nowMs)
+      return connection.accept(() => combiner.end({ holdId }, nowMs))
     },
 
     async expire(nowMs, limit) {

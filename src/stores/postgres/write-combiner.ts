@@ -10,6 +10,7 @@ import {
   journalTime,
   type PostgresConnection,
   type PostgresRow,
+  TIMEOUT,
   timeParameter,
 } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
@@ -38,9 +39,15 @@ interface Group {
 const MAX_GROUP_SIZE = 100
 /** After a wait for a lock of another session has timed out, groups skip locked accounts for this time, in milliseconds. */
 const SKIP_LOCKED_MS = 1_000
+/** How long a group waits for a lock, so that one locked account delays the others only a little. */
+const GROUP_LOCK_TIMEOUT = '500ms'
+/** How long operations wait for a lock that delays no others. */
+const LOCK_TIMEOUT = '10s'
 /** `lock_not_available` (PostgreSQL, appendix A). */
-const LOCK_TIMEOUT = '55P03'
-const PARAMETERS = Array.from({ length: 26 }, (_, index) => `$${index + 1}`).join(', ')
+const LOCK_NOT_AVAILABLE = '55P03'
+/** Data exceptions, integrity violations and lost transactions (PostgreSQL, appendix A): the group may succeed in parts. */
+const REJECTED_GROUP = /^(?:2[23]|40)/
+const PARAMETERS = Array.from({ length: 27 }, (_, index) => `$${index + 1}`).join(', ')
 
 /** Settings of {@link WriteCombiner}. */
 export interface WriteCombinerOptions {
@@ -55,10 +62,10 @@ export interface WriteCombinerOptions {
  * Combines reservations and ends of holds of all accounts: those that arrive while a group is in flight share the next statement,
  * and so its round trip and its commit. With two groups in flight each would be half as large, and the second would wait for locks
  * of the first. A single operation is sent immediately. If the server rejects a group, its operations are repeated alone, so that
- * none fails because of another.
+ * none fails because of another. Those on an account that another session locks wait in a group of their own.
  */
 export class WriteCombiner {
-  readonly #run: PostgresConnection['run']
+  readonly #run: PostgresConnection['runAccepted']
   readonly #statement: string
   /** Each connection prepares the statement once: parsing and planning take about 12 % of a single call (`bench/postgres-store.mjs`). */
   readonly #name: string
@@ -68,9 +75,12 @@ export class WriteCombiner {
   #isInFlight = false
   #isScheduled = false
   #skipsLockedUntilMs = 0
+  /** Takes the operations on locked accounts, which wait there together in one connection; undefined if this is it. */
+  readonly #forLocked: WriteCombiner | undefined
 
-  constructor({ run }: PostgresConnection, schema: string, options: WriteCombinerOptions) {
-    this.#run = run
+  constructor(connection: PostgresConnection, schema: string, options: WriteCombinerOptions, isForLocked = false) {
+    this.#run = connection.runAccepted
+    this.#forLocked = isForLocked ? undefined : new WriteCombiner(connection, schema, options, true)
     this.#statement = `SELECT * FROM ${schema}.apply_group(${PARAMETERS})`
     // A connection may serve stores in several schemas.
     this.#name = `signalbox_${createHash('sha256').update(this.#statement).digest('hex').slice(0, 16)}`
@@ -82,7 +92,7 @@ export class WriteCombiner {
     return new Promise((resolve, reject) => {
       const waiting = { operation, nowMs, resolve, reject }
       if (isDurable(operation)) {
-        this.#reserveAlone(waiting)
+        void this.#reserveAlone(waiting)
         return
       }
       this.#reservations.push(waiting)
@@ -121,60 +131,79 @@ export class WriteCombiner {
 
   async #apply(group: Group): Promise<void> {
     const { ends, reservations } = group
+    const skipsLocked = performance.now() < this.#skipsLockedUntilMs
+    let isSent = false
     try {
-      const row = await this.#send(group, performance.now() < this.#skipsLockedUntilMs)
+      const values = this.#valuesOf(
+        group,
+        skipsLocked,
+        this.#forLocked === undefined ? LOCK_TIMEOUT : GROUP_LOCK_TIMEOUT,
+      )
+      isSent = true
+      const row = await this.#send(values)
       const shortfalls = membersOf<string>(row['shortfalls'])
       const facts = membersOf<ChargeRow>(row['facts'])
       const outcomes = membersOf<PostgresRow>(row['outcomes'])
-      const skippedEnds = placesOf(row['skipped_ends'])
-      const skippedHolds = placesOf(row['skipped_holds'])
+      const skippedEnds = membersOf<'locked' | 'alone'>(row['skipped_ends'])
       for (const [index, waiting] of ends.entries()) {
-        if (skippedEnds.has(index + 1)) this.#endAlone(waiting)
-        else waiting.resolve(endedInGroup(waiting.operation, shortfalls[index + 1], facts[index + 1]))
+        const { operation, nowMs, resolve } = waiting
+        const skipped = skippedEnds[index + 1]
+        if (skipped === undefined) resolve(endedInGroup(operation, shortfalls[index + 1], facts[index + 1]))
+        else if (skipped === 'locked') resolve(this.#forLocked!.end(operation, nowMs))
+        else this.#endAlone(waiting)
       }
-      for (const [index, waiting] of reservations.entries()) {
-        if (skippedHolds.has(index + 1)) this.#reserveAlone(waiting)
-        else waiting.resolve(reserveResultOf(waiting.operation, outcomes[index + 1], row))
+      for (const [index, { operation, nowMs, resolve }] of reservations.entries()) {
+        const outcome = outcomes[index + 1]
+        if (outcome?.['status'] === 'locked') resolve(this.#forLocked!.reserve(operation, nowMs))
+        else resolve(reserveResultOf(operation, outcome, row))
       }
     } catch (error) {
-      this.#recover(group, error)
+      if (codeOf(error) === LOCK_NOT_AVAILABLE && this.#forLocked !== undefined && !skipsLocked) {
+        this.#skipsLockedUntilMs = performance.now() + SKIP_LOCKED_MS
+        await this.#apply(group)
+      } else this.#recover(group, error, isSent)
     }
   }
 
-  async #send({ ends, reservations }: Group, skipsLocked: boolean): Promise<PostgresRow> {
+  #valuesOf({ ends, reservations }: Group, skipsLocked: boolean, lockTimeout: string): unknown[] {
     const { clock, durableReservations } = this.#options
     const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
-    const [row] = await this.#run(
-      this.#statement,
-      [
-        journalTime(clock, nowMs),
-        ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
-        skipsLocked,
-        ...endParameters(ends.map(({ operation }) => operation)),
-        ...reservationParameters(
-          reservations.map(({ operation }) => operation),
-          nowMs,
-        ),
-      ],
-      this.#name,
-    )
+    return [
+      journalTime(clock, nowMs),
+      ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
+      skipsLocked,
+      lockTimeout,
+      ...endParameters(ends.map(({ operation }) => operation)),
+      ...reservationParameters(
+        reservations.map(({ operation }) => operation),
+        nowMs,
+      ),
+    ]
+  }
+
+  async #send(values: unknown[]): Promise<PostgresRow> {
+    const [row] = await this.#run(this.#statement, values, this.#name)
     return row!
   }
 
   /**
-   * Repeats the operations of a group alone if the server rejected it because of its data or of a lock. After a broken connection
-   * the outcome is unknown: repeating the group is safe, because each hold has its own id.
+   * Repeats the operations of a group alone if one of them may be at fault. Otherwise they are rejected, and after a timeout also
+   * those that wait, because they would wait for the same again. The outcome is unknown then: the caller may repeat its operation,
+   * because each hold has its own id.
    */
-  #recover({ ends, reservations }: Group, error: unknown): void {
-    const code = codeOf(error)
-    if (code === LOCK_TIMEOUT) this.#skipsLockedUntilMs = performance.now() + SKIP_LOCKED_MS
-    const isRepeated = ends.length + reservations.length > 1 && (code === LOCK_TIMEOUT || /^2[23]/.test(String(code)))
-    for (const waiting of ends) {
-      if (isRepeated || /^2[23]/.test(String(code))) this.#endAlone(waiting)
+  #recover({ ends, reservations }: Group, error: unknown, isSent: boolean): void {
+    const code = String(codeOf(error))
+    const isLocked = code === LOCK_NOT_AVAILABLE
+    const isRejected = !isSent || REJECTED_GROUP.test(code) || (isLocked && this.#forLocked !== undefined)
+    const isStuck = code === TIMEOUT || (isLocked && this.#forLocked === undefined)
+    const isRepeated = isRejected && (isLocked || ends.length + reservations.length > 1)
+    for (const waiting of isStuck ? [...ends, ...this.#ends.splice(0)] : ends) {
+      // A single one, too: it may be charged without its record.
+      if (isRejected) this.#endAlone(waiting)
       else waiting.reject(error)
     }
-    for (const waiting of reservations) {
-      if (isRepeated) this.#reserveAlone(waiting)
+    for (const waiting of isStuck ? [...reservations, ...this.#reservations.splice(0)] : reservations) {
+      if (isRepeated) void this.#reserveAlone(waiting)
       else waiting.reject(error)
     }
   }
@@ -183,12 +212,14 @@ export class WriteCombiner {
     resolve(this.#options.endAlone(operation, nowMs))
   }
 
-  #reserveAlone(waiting: WaitingReservation): void {
-    const { operation } = waiting
-    this.#send({ ends: [], reservations: [waiting] }, false).then(
-      (row) => waiting.resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row)),
-      waiting.reject,
-    )
+  async #reserveAlone(waiting: WaitingReservation): Promise<void> {
+    const { operation, resolve, reject } = waiting
+    try {
+      const row = await this.#send(this.#valuesOf({ ends: [], reservations: [waiting] }, false, LOCK_TIMEOUT))
+      resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row))
+    } catch (error) {
+      reject(error)
+    }
   }
 }
 
@@ -217,11 +248,6 @@ function compareIds(one: string, other: string): number {
 
 function membersOf<Member>(column: unknown): Readonly<Record<number, Member>> {
   return column === null ? {} : (JSON.parse(column as string) as Record<number, Member>)
-}
-
-/** Returns a list of places. Clients may return integers as text. */
-function placesOf(column: unknown): ReadonlySet<number> {
-  return new Set(((column ?? []) as readonly (number | string)[]).map(Number))
 }
 
 /** @param outcome Status and counter; if omitted, the wanted amount is held. @param row Columns of a replayed answer. */

@@ -26,7 +26,7 @@ const HASHES: readonly string[] = [
 ]
 const FUNCTION_HASHES: readonly string[] = [
   '6895a5cffff8884f3bde52eb42c053e8263a7a4b47504d12333302aab72cffd4',
-  '6a8a4822d1305b5b0eba715f631ba9c023d064ada075632877a64fbd91c11180',
+  'c9e63c5de219b136b20845f2a22845d0651e1f553d21efca991916b0e6d92181',
 ]
 
 function hashOf(statements: readonly string[]): string {
