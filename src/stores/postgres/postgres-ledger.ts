@@ -31,7 +31,7 @@ import {
 } from '../sql-rows.ts'
 import { chargeHold, chargeOf, chargeWithHost, earlierCharge, endedBefore } from './postgres-charge.ts'
 import { codeOf, isStorable, journalTime, type PostgresConnection, timeParameter } from './postgres-connection.ts'
-import { WriteCombiner } from './write-combiner.ts'
+import { WriteCombiner, type WriteCombinerOptions } from './write-combiner.ts'
 
 /** Maximum number of rows of each kind that a purge deletes in one transaction, so that it takes tens of milliseconds. */
 const PURGED_PER_ROUND = 2_000
@@ -48,13 +48,13 @@ const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, 
 export function postgresLedger(
   connection: PostgresConnection,
   schema: string,
-  { clock, durableReservations }: { readonly clock: 'database' | 'caller'; readonly durableReservations: boolean },
+  { clock, ...options }: Pick<WriteCombinerOptions, 'clock' | 'statementTimeoutMs' | 'durableReservations'>,
 ): Ledger {
   const { run, runAccepted } = connection
   const timeOf = (nowMs: number): string | null => journalTime(clock, nowMs)
   const combiner = new WriteCombiner(connection, schema, {
     clock,
-    durableReservations,
+    ...options,
     endAlone: (end, nowMs) => (end.amount === undefined ? voidHold(end.holdId, nowMs) : settle(end, nowMs)),
   })
 

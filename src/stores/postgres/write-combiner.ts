@@ -39,10 +39,10 @@ interface Group {
 const MAX_GROUP_SIZE = 100
 /** After a wait for a lock of another session has timed out, groups skip locked accounts for this time, in milliseconds. */
 const SKIP_LOCKED_MS = 1_000
-/** How long a group waits for a lock, so that one locked account delays the others only a little. */
-const GROUP_LOCK_TIMEOUT = '500ms'
-/** How long operations wait for a lock that delays no others. */
-const LOCK_TIMEOUT = '10s'
+/** Maximum time that a group waits for a lock, in milliseconds, so that one locked account delays the others only a little. */
+const MAX_GROUP_LOCK_MS = 500
+/** Time that operations wait for a lock that delays no others, in milliseconds. */
+const LOCK_MS = 10_000
 /** `lock_not_available` (PostgreSQL, appendix A). */
 const LOCK_NOT_AVAILABLE = '55P03'
 /** Data exceptions, integrity violations and lost transactions (PostgreSQL, appendix A): the group may succeed in parts. */
@@ -52,6 +52,8 @@ const PARAMETERS = Array.from({ length: 27 }, (_, index) => `$${index + 1}`).joi
 /** Settings of {@link WriteCombiner}. */
 export interface WriteCombinerOptions {
   readonly clock: 'database' | 'caller'
+  /** Maximum duration of a statement in milliseconds. */
+  readonly statementTimeoutMs: number
   /** Whether a group of reservations alone waits for the disk, too. */
   readonly durableReservations: boolean
   /** Ends a hold in a statement of its own, with every rule. */
@@ -75,11 +77,14 @@ export class WriteCombiner {
   #isInFlight = false
   #isScheduled = false
   #skipsLockedUntilMs = 0
+  readonly #lockMs: number
   /** Takes the operations on locked accounts, which wait there together in one connection; undefined if this is it. */
   readonly #forLocked: WriteCombiner | undefined
 
   constructor(connection: PostgresConnection, schema: string, options: WriteCombinerOptions, isForLocked = false) {
     this.#run = connection.runAccepted
+    // A fourth, so that a lock ends a statement before its own time limit does, even after a retry.
+    this.#lockMs = isForLocked ? LOCK_MS : Math.min(MAX_GROUP_LOCK_MS, options.statementTimeoutMs / 4)
     this.#forLocked = isForLocked ? undefined : new WriteCombiner(connection, schema, options, true)
     this.#statement = `SELECT * FROM ${schema}.apply_group(${PARAMETERS})`
     // A connection may serve stores in several schemas.
@@ -134,11 +139,7 @@ export class WriteCombiner {
     const skipsLocked = performance.now() < this.#skipsLockedUntilMs
     let isSent = false
     try {
-      const values = this.#valuesOf(
-        group,
-        skipsLocked,
-        this.#forLocked === undefined ? LOCK_TIMEOUT : GROUP_LOCK_TIMEOUT,
-      )
+      const values = this.#valuesOf(group, skipsLocked, this.#lockMs)
       isSent = true
       const row = await this.#send(values)
       const shortfalls = membersOf<string>(row['shortfalls'])
@@ -165,14 +166,14 @@ export class WriteCombiner {
     }
   }
 
-  #valuesOf({ ends, reservations }: Group, skipsLocked: boolean, lockTimeout: string): unknown[] {
+  #valuesOf({ ends, reservations }: Group, skipsLocked: boolean, lockMs: number): unknown[] {
     const { clock, durableReservations } = this.#options
     const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
     return [
       journalTime(clock, nowMs),
       ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
       skipsLocked,
-      lockTimeout,
+      `${Math.ceil(lockMs)}ms`,
       ...endParameters(ends.map(({ operation }) => operation)),
       ...reservationParameters(
         reservations.map(({ operation }) => operation),
@@ -215,7 +216,7 @@ export class WriteCombiner {
   async #reserveAlone(waiting: WaitingReservation): Promise<void> {
     const { operation, resolve, reject } = waiting
     try {
-      const row = await this.#send(this.#valuesOf({ ends: [], reservations: [waiting] }, false, LOCK_TIMEOUT))
+      const row = await this.#send(this.#valuesOf({ ends: [], reservations: [waiting] }, false, LOCK_MS))
       resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row))
     } catch (error) {
       reject(error)

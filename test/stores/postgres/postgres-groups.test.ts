@@ -170,6 +170,7 @@ describe.skipIf(server.missing !== undefined)('groups of operations on PostgreSQ
   test('a group has the results of the memory store, which gets its calls one after the other', async () => {
     const memory = memoryStore()
     const stores = [store, memory]
+    const kinds = new Set<string>()
     let seed = 42
     /** Pseudo-random integer below `limit`, the same in each run. */
     const random = (limit: number): number => {
@@ -279,6 +280,8 @@ describe.skipIf(server.missing !== undefined)('groups of operations on PostgreSQ
       const [real, expected] = await Promise.all(stores.map(({ ledger }) => ledger.entries(id, 10_000)))
       const withoutNumbers = (lines: readonly LedgerEntry[]) => lines.map(({ id: _number, ...line }) => line)
       expect(withoutNumbers(real!)).toEqual(withoutNumbers(expected!))
+      for (const { kind } of expected!) kinds.add(kind)
     }
+    expect([...kinds].sort()).toEqual(['charge', 'credit', 'expiry', 'owed', 'repayment'])
   })
 })

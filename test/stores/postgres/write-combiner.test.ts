@@ -41,6 +41,7 @@ function combinerOnHeldUpServer({ durableReservations = false } = {}) {
     'money',
     {
       clock: 'caller',
+      statementTimeoutMs: 5_000,
       durableReservations,
       endAlone,
     },
@@ -173,7 +174,7 @@ describe('write combiner', () => {
     expect(groups).toMatchObject([
       { holds: ['hold_1', 'hold_2'], ends: ['hold_0'], skipsLocked: false, lockTimeout: '500ms' },
       { holds: ['hold_1', 'hold_2'], ends: ['hold_0'], skipsLocked: true, lockTimeout: '500ms' },
-      { holds: ['hold_1'], ends: ['hold_0'], skipsLocked: false, lockTimeout: '10s' },
+      { holds: ['hold_1'], ends: ['hold_0'], skipsLocked: false, lockTimeout: '10000ms' },
       { holds: ['hold_3'], skipsLocked: true },
     ])
     for (const { resolve } of answers) resolve()
@@ -191,8 +192,8 @@ describe('write combiner', () => {
     }
 
     expect(groups.slice(2)).toMatchObject([
-      { holds: ['hold_1'], skipsLocked: false, lockTimeout: '10s' },
-      { holds: ['hold_2'], skipsLocked: false, lockTimeout: '10s' },
+      { holds: ['hold_1'], skipsLocked: false, lockTimeout: '10000ms' },
+      { holds: ['hold_2'], skipsLocked: false, lockTimeout: '10000ms' },
     ])
     for (const { resolve } of answers) resolve()
     expect(await Promise.all(reserved)).toEqual([{ status: 'held' }, { status: 'held' }])

@@ -119,7 +119,7 @@ export const GROUP_FUNCTIONS: readonly string[] = [
     FOREACH v_hold IN ARRAY coalesce(v_ending, '{}') LOOP
       ${openAccount('v_hold.account_id')}
       v_index := array_position(p_ends, v_hold.id);
-      IF v_place = 0 THEN
+      IF v_place = 0 AND p_skips_locked THEN
         v_skipped := v_skipped || jsonb_build_object(v_index::text, 'locked');
       END IF;
       CONTINUE WHEN v_place = 0 OR v_account.first_expiry_ms <= v_now;
