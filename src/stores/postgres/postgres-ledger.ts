@@ -50,7 +50,7 @@ export function postgresLedger(
   schema: string,
   { clock, ...options }: Pick<WriteCombinerOptions, 'clock' | 'statementTimeoutMs' | 'durableReservations'>,
 ): Ledger {
-  const { run, runAccepted } = connection
+  const { run, runAccepted: send } = connection
   const timeOf = (nowMs: number): string | null => journalTime(clock, nowMs)
   const combiner = new WriteCombiner(connection, schema, {
     clock,
@@ -60,24 +60,22 @@ export function postgresLedger(
 
   async function settle(settlement: Settlement, nowMs: number): Promise<Resolution> {
     const { holdId, thresholds } = settlement
-    const resolution = await chargeHold(runAccepted, { schema, clock }, settlement, nowMs)
+    const resolution = await chargeHold(send, { schema, clock }, settlement, nowMs)
     if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
-    const [row] = await runAccepted(earlierCharge(schema), [holdId])
+    const [row] = await send(earlierCharge(schema), [holdId])
     return row === undefined
       ? resolution
       : { ...resolution, earlier: chargeOf(row, BigInt(row['due'] as string), thresholds) }
   }
 
   async function voidHold(holdId: string, nowMs: number): Promise<Resolution> {
-    const [row] = await runAccepted(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count`, [
+    const [row] = await send(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count`, [
       holdId,
       timeOf(nowMs),
     ])
     if (row!['count'] === 1) return { resolved: true, charged: 0n, shortfall: 0n }
     // In a statement of its own, because the one before may have waited for the other end of the hold.
-    const [hold] = await runAccepted(`SELECT status FROM ${schema}.holds WHERE id = $1 AND status <> 'refused'`, [
-      holdId,
-    ])
+    const [hold] = await send(`SELECT status FROM ${schema}.holds WHERE id = $1 AND status <> 'refused'`, [holdId])
     return endedBefore(hold?.['status'])
   }
 
@@ -153,8 +151,9 @@ export function postgresLedger(
     },
 
     async reserve(reservation, nowMs) {
-      // Checked before others share the statement, so that a wrong amount affects only its own request.
+      // Checked before others share the statement, so that a wrong value affects only its own request.
       assertAmount(reservation.amount)
+      timeParameter(reservation.expiresAtMs)
       for (const cap of Object.values(reservation.caps ?? {})) if (cap !== undefined) assertAmount(cap.amount)
       return connection.accept(() => combiner.reserve(reservation, nowMs))
     },

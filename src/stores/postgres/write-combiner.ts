@@ -77,14 +77,11 @@ export class WriteCombiner {
   #isInFlight = false
   #isScheduled = false
   #skipsLockedUntilMs = 0
-  readonly #lockMs: number
   /** Takes the operations on locked accounts, which wait there together in one connection; undefined if this is it. */
   readonly #forLocked: WriteCombiner | undefined
 
   constructor(connection: PostgresConnection, schema: string, options: WriteCombinerOptions, isForLocked = false) {
     this.#run = connection.runAccepted
-    // A fourth, so that a lock ends a statement before its own time limit does, even after a retry.
-    this.#lockMs = isForLocked ? LOCK_MS : Math.min(MAX_GROUP_LOCK_MS, options.statementTimeoutMs / 4)
     this.#forLocked = isForLocked ? undefined : new WriteCombiner(connection, schema, options, true)
     this.#statement = `SELECT * FROM ${schema}.apply_group(${PARAMETERS})`
     // A connection may serve stores in several schemas.
@@ -97,7 +94,7 @@ export class WriteCombiner {
     return new Promise((resolve, reject) => {
       const waiting = { operation, nowMs, resolve, reject }
       if (isDurable(operation)) {
-        void this.#reserveAlone(waiting)
+        this.#reserveAlone(waiting)
         return
       }
       this.#reservations.push(waiting)
@@ -137,11 +134,10 @@ export class WriteCombiner {
   async #apply(group: Group): Promise<void> {
     const { ends, reservations } = group
     const skipsLocked = performance.now() < this.#skipsLockedUntilMs
-    let isSent = false
+    // A fourth, so that a lock ends a statement before its own time limit does, even after a retry.
+    const groupLockMs = Math.min(MAX_GROUP_LOCK_MS, this.#options.statementTimeoutMs / 4)
     try {
-      const values = this.#valuesOf(group, skipsLocked, this.#lockMs)
-      isSent = true
-      const row = await this.#send(values)
+      const row = await this.#send(group, skipsLocked, this.#forLocked === undefined ? LOCK_MS : groupLockMs)
       const shortfalls = membersOf<string>(row['shortfalls'])
       const facts = membersOf<ChargeRow>(row['facts'])
       const outcomes = membersOf<PostgresRow>(row['outcomes'])
@@ -162,28 +158,28 @@ export class WriteCombiner {
       if (codeOf(error) === LOCK_NOT_AVAILABLE && this.#forLocked !== undefined && !skipsLocked) {
         this.#skipsLockedUntilMs = performance.now() + SKIP_LOCKED_MS
         await this.#apply(group)
-      } else this.#recover(group, error, isSent)
+      } else this.#recover(group, error)
     }
   }
 
-  #valuesOf({ ends, reservations }: Group, skipsLocked: boolean, lockMs: number): unknown[] {
+  async #send({ ends, reservations }: Group, skipsLocked: boolean, lockMs: number): Promise<PostgresRow> {
     const { clock, durableReservations } = this.#options
     const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
-    return [
-      journalTime(clock, nowMs),
-      ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
-      skipsLocked,
-      `${Math.ceil(lockMs)}ms`,
-      ...endParameters(ends.map(({ operation }) => operation)),
-      ...reservationParameters(
-        reservations.map(({ operation }) => operation),
-        nowMs,
-      ),
-    ]
-  }
-
-  async #send(values: unknown[]): Promise<PostgresRow> {
-    const [row] = await this.#run(this.#statement, values, this.#name)
+    const [row] = await this.#run(
+      this.#statement,
+      [
+        journalTime(clock, nowMs),
+        ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
+        skipsLocked,
+        `${Math.ceil(lockMs)}ms`,
+        ...endParameters(ends.map(({ operation }) => operation)),
+        ...reservationParameters(
+          reservations.map(({ operation }) => operation),
+          nowMs,
+        ),
+      ],
+      this.#name,
+    )
     return row!
   }
 
@@ -192,10 +188,10 @@ export class WriteCombiner {
    * those that wait, because they would wait for the same again. The outcome is unknown then: the caller may repeat its operation,
    * because each hold has its own id.
    */
-  #recover({ ends, reservations }: Group, error: unknown, isSent: boolean): void {
+  #recover({ ends, reservations }: Group, error: unknown): void {
     const code = String(codeOf(error))
     const isLocked = code === LOCK_NOT_AVAILABLE
-    const isRejected = !isSent || REJECTED_GROUP.test(code) || (isLocked && this.#forLocked !== undefined)
+    const isRejected = REJECTED_GROUP.test(code) || (isLocked && this.#forLocked !== undefined)
     const isStuck = code === TIMEOUT || (isLocked && this.#forLocked === undefined)
     const isRepeated = isRejected && (isLocked || ends.length + reservations.length > 1)
     for (const waiting of isStuck ? [...ends, ...this.#ends.splice(0)] : ends) {
@@ -204,7 +200,7 @@ export class WriteCombiner {
       else waiting.reject(error)
     }
     for (const waiting of isStuck ? [...reservations, ...this.#reservations.splice(0)] : reservations) {
-      if (isRepeated) void this.#reserveAlone(waiting)
+      if (isRepeated) this.#reserveAlone(waiting)
       else waiting.reject(error)
     }
   }
@@ -213,14 +209,12 @@ export class WriteCombiner {
     resolve(this.#options.endAlone(operation, nowMs))
   }
 
-  async #reserveAlone(waiting: WaitingReservation): Promise<void> {
+  #reserveAlone(waiting: WaitingReservation): void {
     const { operation, resolve, reject } = waiting
-    try {
-      const row = await this.#send(this.#valuesOf({ ends: [], reservations: [waiting] }, false, LOCK_MS))
-      resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row))
-    } catch (error) {
-      reject(error)
-    }
+    this.#send({ ends: [], reservations: [waiting] }, false, LOCK_MS).then(
+      (row) => resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row)),
+      reject,
+    )
   }
 }
 
