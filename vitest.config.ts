@@ -58,6 +58,7 @@ const SERVERS = [
   'test/stores/postgres/postgres-deadlocks.test.ts',
   'test/stores/postgres/postgres-faults.test.ts',
   'test/stores/postgres/postgres-full-disk.test.ts',
+  'test/stores/postgres/postgres-groups.test.ts',
   'test/stores/postgres/postgres-interleavings.test.ts',
   'test/stores/postgres/postgres-kills.test.ts',
   'test/stores/postgres/postgres-ledger.test.ts',

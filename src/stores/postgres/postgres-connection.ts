@@ -56,9 +56,13 @@ export interface PostgresConnection {
    * @param name Name under which each connection of a pool prepares the statement once. If omitted, it is parsed at each call.
    */
   run(text: string, values?: unknown[], name?: string): Promise<readonly PostgresRow[]>
+  /** Runs work that {@link close} waits for. */
+  accept<Value>(work: () => Promise<Value>): Promise<Value>
+  /** Like `run`, also after {@link close}: for work that was accepted before. */
+  readonly runAccepted: PostgresConnection['run']
   /** Runs several statements on one connection, all or none. Never retried. */
   transaction<Value>(run: (session: PostgresSession) => Promise<Value>): Promise<Value>
-  /** Resolves when no statement is running; later ones are rejected. */
+  /** Resolves when no statement is running and accepted work has ended; later calls are rejected. */
   close(): Promise<void>
 }
 
@@ -115,6 +119,8 @@ export function postgresConnection(
 
   return {
     run: (text, values, name) => track(() => statement(text, values, name)),
+    accept: track,
+    runAccepted: statement,
     transaction: (run) =>
       track(async () => {
         if (lend !== undefined) return lend(inside(run))
@@ -225,8 +231,11 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
+/** Code of an error after the time limit of a statement; Node.js uses it, too. */
+export const TIMEOUT = 'ETIMEDOUT'
+
 function timeoutError(timeoutMs: number): Error {
-  return new Error(`PostgreSQL did not answer within ${timeoutMs} ms`)
+  return Object.assign(new Error(`PostgreSQL did not answer within ${timeoutMs} ms`), { code: TIMEOUT })
 }
 
 function within<Value>(timeoutMs: number, work: PromiseLike<Value>): Promise<Value> {

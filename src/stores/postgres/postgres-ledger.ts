@@ -31,7 +31,7 @@ import {
 } from '../sql-rows.ts'
 import { chargeHold, chargeOf, chargeWithHost, earlierCharge, endedBefore } from './postgres-charge.ts'
 import { codeOf, isStorable, journalTime, type PostgresConnection, timeParameter } from './postgres-connection.ts'
-import { WriteCombiner } from './write-combiner.ts'
+import { WriteCombiner, type WriteCombinerOptions } from './write-combiner.ts'
 
 /** Maximum number of rows of each kind that a purge deletes in one transaction, so that it takes tens of milliseconds. */
 const PURGED_PER_ROUND = 2_000
@@ -48,34 +48,34 @@ const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, 
 export function postgresLedger(
   connection: PostgresConnection,
   schema: string,
-  { clock, durableReservations }: { readonly clock: 'database' | 'caller'; readonly durableReservations: boolean },
+  { clock, ...options }: Pick<WriteCombinerOptions, 'clock' | 'statementTimeoutMs' | 'durableReservations'>,
 ): Ledger {
-  const { run } = connection
+  const { run, runAccepted: send } = connection
   const timeOf = (nowMs: number): string | null => journalTime(clock, nowMs)
   const combiner = new WriteCombiner(connection, schema, {
     clock,
-    durableReservations,
+    ...options,
     endAlone: (end, nowMs) => (end.amount === undefined ? voidHold(end.holdId, nowMs) : settle(end, nowMs)),
   })
 
   async function settle(settlement: Settlement, nowMs: number): Promise<Resolution> {
     const { holdId, thresholds } = settlement
-    const resolution = await chargeHold(run, { schema, clock }, settlement, nowMs)
+    const resolution = await chargeHold(send, { schema, clock }, settlement, nowMs)
     if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
-    const [row] = await run(earlierCharge(schema), [holdId])
+    const [row] = await send(earlierCharge(schema), [holdId])
     return row === undefined
       ? resolution
       : { ...resolution, earlier: chargeOf(row, BigInt(row['due'] as string), thresholds) }
   }
 
   async function voidHold(holdId: string, nowMs: number): Promise<Resolution> {
-    const [row] = await run(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count`, [
+    const [row] = await send(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count`, [
       holdId,
       timeOf(nowMs),
     ])
     if (row!['count'] === 1) return { resolved: true, charged: 0n, shortfall: 0n }
     // In a statement of its own, because the one before may have waited for the other end of the hold.
-    const [hold] = await run(`SELECT status FROM ${schema}.holds WHERE id = $1 AND status <> 'refused'`, [holdId])
+    const [hold] = await send(`SELECT status FROM ${schema}.holds WHERE id = $1 AND status <> 'refused'`, [holdId])
     return endedBefore(hold?.['status'])
   }
 
@@ -151,10 +151,11 @@ export function postgresLedger(
     },
 
     async reserve(reservation, nowMs) {
-      // Checked before others share the statement, so that a wrong amount affects only its own request.
+      // Checked before others share the statement, so that a wrong value affects only its own request.
       assertAmount(reservation.amount)
+      timeParameter(reservation.expiresAtMs)
       for (const cap of Object.values(reservation.caps ?? {})) if (cap !== undefined) assertAmount(cap.amount)
-      return combiner.reserve(reservation, nowMs)
+      return connection.accept(() => combiner.reserve(reservation, nowMs))
     },
 
     async enlarge(holdId, amount, nowMs) {
@@ -166,13 +167,15 @@ export function postgresLedger(
 
     async settle(settlement, nowMs) {
       assertAmount(settlement.amount)
-      return settlement.answer === undefined ? combiner.end(settlement, nowMs) : settle(settlement, nowMs)
+      return connection.accept(() =>
+        settlement.answer === undefined ? combiner.end(settlement, nowMs) : settle(settlement, nowMs),
+      )
     },
 
     settleWith: chargeWithHost(connection, { schema, clock }),
 
     async void(holdId, nowMs) {
-      return combiner.end({ holdId }, nowMs)
+      return connection.accept(() => combiner.end({ holdId }, nowMs))
     },
 
     async expire(nowMs, limit) {

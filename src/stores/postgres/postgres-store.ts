@@ -108,7 +108,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   const conversations = sqlConversations(dialect)
   const responses = sqlResponses(dialect, conversations)
   return {
-    ledger: postgresLedger(connection, quotedSchema, { clock, durableReservations }),
+    ledger: postgresLedger(connection, quotedSchema, { clock, statementTimeoutMs, durableReservations }),
     audit: storeOn(runner, sqlAudit(dialect)),
     settings: storeOn(runner, sqlSettings(dialect)),
     keys: storeOn(runner, sqlKeys(dialect)),

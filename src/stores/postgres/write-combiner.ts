@@ -12,6 +12,7 @@ import {
   journalTime,
   type PostgresConnection,
   type PostgresRow,
+  TIMEOUT,
   timeParameter,
 } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
@@ -40,13 +41,21 @@ interface Group {
 const MAX_GROUP_SIZE = 100
 /** After a wait for a lock of another session has timed out, groups skip locked accounts for this time, in milliseconds. */
 const SKIP_LOCKED_MS = 1_000
+/** Maximum time that a group waits for a lock, in milliseconds, so that one locked account delays the others only a little. */
+const MAX_GROUP_LOCK_MS = 500
+/** Time that operations wait for a lock that delays no others, in milliseconds. */
+const LOCK_MS = 10_000
 /** `lock_not_available` (PostgreSQL, appendix A). */
-const LOCK_TIMEOUT = '55P03'
-const PARAMETERS = Array.from({ length: 26 }, (_, index) => `$${index + 1}`).join(', ')
+const LOCK_NOT_AVAILABLE = '55P03'
+/** Data exceptions, integrity violations and lost transactions (PostgreSQL, appendix A): the group may succeed in parts. */
+const REJECTED_GROUP = /^(?:2[23]|40)/
+const PARAMETERS = Array.from({ length: 27 }, (_, index) => `$${index + 1}`).join(', ')
 
 /** Settings of {@link WriteCombiner}. */
 export interface WriteCombinerOptions {
   readonly clock: 'database' | 'caller'
+  /** Maximum duration of a statement in milliseconds. */
+  readonly statementTimeoutMs: number
   /** Whether a group of reservations alone waits for the disk, too. */
   readonly durableReservations: boolean
   /** Ends a hold in a statement of its own, with every rule. */
@@ -57,10 +66,10 @@ export interface WriteCombinerOptions {
  * Combines reservations and ends of holds of all accounts: those that arrive while a group is in flight share the next statement,
  * and so its round trip and its commit. With two groups in flight each would be half as large, and the second would wait for locks
  * of the first. A single operation is sent immediately. If the server rejects a group, its operations are repeated alone, so that
- * none fails because of another.
+ * none fails because of another. Those on an account that another session locks wait in a group of their own.
  */
 export class WriteCombiner {
-  readonly #run: PostgresConnection['run']
+  readonly #run: PostgresConnection['runAccepted']
   readonly #statement: string
   /** Each connection prepares the statement once: parsing and planning take about 12 % of a single call (`bench/postgres-store.mjs`). */
   readonly #name: string
@@ -70,9 +79,12 @@ export class WriteCombiner {
   #isInFlight = false
   #isScheduled = false
   #skipsLockedUntilMs = 0
+  /** Takes the operations on locked accounts, which wait there together in one connection; undefined if this is it. */
+  readonly #forLocked: WriteCombiner | undefined
 
-  constructor({ run }: PostgresConnection, schema: string, options: WriteCombinerOptions) {
-    this.#run = run
+  constructor(connection: PostgresConnection, schema: string, options: WriteCombinerOptions, isForLocked = false) {
+    this.#run = connection.runAccepted
+    this.#forLocked = isForLocked ? undefined : new WriteCombiner(connection, schema, options, true)
     this.#statement = `SELECT * FROM ${schema}.apply_group(${PARAMETERS})`
     // A connection may serve stores in several schemas.
     this.#name = `signalbox_${createHash('sha256').update(this.#statement).digest('hex').slice(0, 16)}`
@@ -123,27 +135,36 @@ export class WriteCombiner {
 
   async #apply(group: Group): Promise<void> {
     const { ends, reservations } = group
+    const skipsLocked = performance.now() < this.#skipsLockedUntilMs
+    // A fourth, so that a lock ends a statement before its own time limit does, even after a retry.
+    const groupLockMs = Math.min(MAX_GROUP_LOCK_MS, this.#options.statementTimeoutMs / 4)
     try {
-      const row = await this.#send(group, performance.now() < this.#skipsLockedUntilMs)
+      const row = await this.#send(group, skipsLocked, this.#forLocked === undefined ? LOCK_MS : groupLockMs)
       const shortfalls = membersOf<string>(row['shortfalls'])
       const facts = membersOf<ChargeRow>(row['facts'])
       const outcomes = membersOf<PostgresRow>(row['outcomes'])
-      const skippedEnds = placesOf(row['skipped_ends'])
-      const skippedHolds = placesOf(row['skipped_holds'])
+      const skippedEnds = membersOf<'locked' | 'alone'>(row['skipped_ends'])
       for (const [index, waiting] of ends.entries()) {
-        if (skippedEnds.has(index + 1)) this.#endAlone(waiting)
-        else waiting.resolve(endedInGroup(waiting.operation, shortfalls[index + 1], facts[index + 1]))
+        const { operation, nowMs, resolve } = waiting
+        const skipped = skippedEnds[index + 1]
+        if (skipped === undefined) resolve(endedInGroup(operation, shortfalls[index + 1], facts[index + 1]))
+        else if (skipped === 'locked') resolve(this.#forLocked!.end(operation, nowMs))
+        else this.#endAlone(waiting)
       }
-      for (const [index, waiting] of reservations.entries()) {
-        if (skippedHolds.has(index + 1)) this.#reserveAlone(waiting)
-        else waiting.resolve(reserveResultOf(waiting.operation, outcomes[index + 1], row))
+      for (const [index, { operation, nowMs, resolve }] of reservations.entries()) {
+        const outcome = outcomes[index + 1]
+        if (outcome?.['status'] === 'locked') resolve(this.#forLocked!.reserve(operation, nowMs))
+        else resolve(reserveResultOf(operation, outcome, row))
       }
     } catch (error) {
-      this.#recover(group, error)
+      if (codeOf(error) === LOCK_NOT_AVAILABLE && this.#forLocked !== undefined && !skipsLocked) {
+        this.#skipsLockedUntilMs = performance.now() + SKIP_LOCKED_MS
+        await this.#apply(group)
+      } else this.#recover(group, error)
     }
   }
 
-  async #send({ ends, reservations }: Group, skipsLocked: boolean): Promise<PostgresRow> {
+  async #send({ ends, reservations }: Group, skipsLocked: boolean, lockMs: number): Promise<PostgresRow> {
     const { clock, durableReservations } = this.#options
     const nowMs = [...ends, ...reservations].reduce((latest, waiting) => Math.max(latest, waiting.nowMs), 0)
     const [row] = await this.#run(
@@ -152,6 +173,7 @@ export class WriteCombiner {
         journalTime(clock, nowMs),
         ends.length > 0 || reservations.some(({ operation }) => isDurable(operation)) || durableReservations,
         skipsLocked,
+        `${Math.ceil(lockMs)}ms`,
         ...endParameters(ends.map(({ operation }) => operation)),
         ...reservationParameters(
           reservations.map(({ operation }) => operation),
@@ -164,18 +186,22 @@ export class WriteCombiner {
   }
 
   /**
-   * Repeats the operations of a group alone if the server rejected it because of its data or of a lock. After a broken connection
-   * the outcome is unknown: repeating the group is safe, because each hold has its own id.
+   * Repeats the operations of a group alone if one of them may be at fault. Otherwise they are rejected, and after a timeout also
+   * those that wait, because they would wait for the same again. The outcome is unknown then: the caller may repeat its operation,
+   * because each hold has its own id.
    */
   #recover({ ends, reservations }: Group, error: unknown): void {
-    const code = codeOf(error)
-    if (code === LOCK_TIMEOUT) this.#skipsLockedUntilMs = performance.now() + SKIP_LOCKED_MS
-    const isRepeated = ends.length + reservations.length > 1 && (code === LOCK_TIMEOUT || /^2[23]/.test(String(code)))
-    for (const waiting of ends) {
-      if (isRepeated || /^2[23]/.test(String(code))) this.#endAlone(waiting)
+    const code = String(codeOf(error))
+    const isLocked = code === LOCK_NOT_AVAILABLE
+    const isRejected = REJECTED_GROUP.test(code) || (isLocked && this.#forLocked !== undefined)
+    const isStuck = code === TIMEOUT || (isLocked && this.#forLocked === undefined)
+    const isRepeated = isRejected && (isLocked || ends.length + reservations.length > 1)
+    for (const waiting of isStuck ? [...ends, ...this.#ends.splice(0)] : ends) {
+      // A single one, too: it may be charged without its record.
+      if (isRejected) this.#endAlone(waiting)
       else waiting.reject(error)
     }
-    for (const waiting of reservations) {
+    for (const waiting of isStuck ? [...reservations, ...this.#reservations.splice(0)] : reservations) {
       if (isRepeated) this.#reserveAlone(waiting)
       else waiting.reject(error)
     }
@@ -186,10 +212,10 @@ export class WriteCombiner {
   }
 
   #reserveAlone(waiting: WaitingReservation): void {
-    const { operation } = waiting
-    this.#send({ ends: [], reservations: [waiting] }, false).then(
-      (row) => waiting.resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row)),
-      waiting.reject,
+    const { operation, resolve, reject } = waiting
+    this.#send({ ends: [], reservations: [waiting] }, false, LOCK_MS).then(
+      (row) => resolve(reserveResultOf(operation, membersOf<PostgresRow>(row['outcomes'])[1], row)),
+      reject,
     )
   }
 }
@@ -219,11 +245,6 @@ function compareIds(one: string, other: string): number {
 
 function membersOf<Member>(column: unknown): Readonly<Record<number, Member>> {
   return column === null ? {} : (JSON.parse(column as string) as Record<number, Member>)
-}
-
-/** Returns a list of places. Clients may return integers as text. */
-function placesOf(column: unknown): ReadonlySet<number> {
-  return new Set(((column ?? []) as readonly (number | string)[]).map(Number))
 }
 
 /** @param outcome Status and counter; if omitted, the wanted amount is held. @param row Columns of a replayed answer. */

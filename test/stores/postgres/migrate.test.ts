@@ -26,7 +26,7 @@ const HASHES: readonly string[] = [
 ]
 const FUNCTION_HASHES: readonly string[] = [
   '6895a5cffff8884f3bde52eb42c053e8263a7a4b47504d12333302aab72cffd4',
-  '6a8a4822d1305b5b0eba715f631ba9c023d064ada075632877a64fbd91c11180',
+  'e23918f2c15f965c09c84a2fb9ef9c9f0cd53e74229314f0c73d48562f007330',
 ]
 
 function hashOf(statements: readonly string[]): string {

@@ -9,7 +9,6 @@ const ALL_APPLIED: PostgresRow = {
   skipped_ends: null,
   shortfalls: null,
   facts: null,
-  skipped_holds: null,
   outcomes: null,
   answer_status: null,
 }
@@ -21,21 +20,32 @@ function reservation(holdId: string, accountId = 'account_1'): Reservation {
 /** A combiner whose server answers when the test decides, and the groups that it has received. */
 function combinerOnHeldUpServer({ durableReservations = false } = {}) {
   const answers: { resolve: (row?: PostgresRow) => void; reject: (error: unknown) => void }[] = []
-  const groups: { ends: readonly string[]; holds: readonly string[]; isFlushed: boolean; skipsLocked: boolean }[] = []
+  const groups: {
+    ends: readonly string[]
+    holds: readonly string[]
+    isFlushed: boolean
+    skipsLocked: boolean
+    lockTimeout: string
+  }[] = []
   const run = (_text: string, values: unknown[] = []) => {
-    const [, isFlushed, skipsLocked, ends] = values
-    groups.push({ ends, holds: values[10], isFlushed, skipsLocked } as (typeof groups)[number])
+    const [, isFlushed, skipsLocked, lockTimeout, ends] = values
+    groups.push({ ends, holds: values[11], isFlushed, skipsLocked, lockTimeout } as (typeof groups)[number])
     return new Promise<readonly PostgresRow[]>((resolve, reject) => {
       answers.push({ resolve: (row = ALL_APPLIED) => resolve([row]), reject })
     })
   }
   const endAlone = vi.fn(async () => CHARGED_ALONE)
   const transaction = () => Promise.reject(new Error('not used'))
-  const combiner = new WriteCombiner({ run, transaction, close: async () => {} }, 'money', {
-    clock: 'caller',
-    durableReservations,
-    endAlone,
-  })
+  const combiner = new WriteCombiner(
+    { run, runAccepted: run, accept: (work) => work(), transaction, close: async () => {} },
+    'money',
+    {
+      clock: 'caller',
+      statementTimeoutMs: 5_000,
+      durableReservations,
+      endAlone,
+    },
+  )
   return { combiner, answers, groups, endAlone }
 }
 
@@ -146,21 +156,59 @@ describe('write combiner', () => {
     await expect(reserved[1]).rejects.toThrow('22003')
   })
 
-  test('skips locked accounts after a lock of another session has stopped a group', async () => {
+  test('repeats a group without the accounts that another session locks, whose calls wait in one group', async () => {
     const { combiner, groups, answers } = combinerOnHeldUpServer()
-    const stopped = [combiner.reserve(reservation('hold_1'), 1), combiner.reserve(reservation('hold_2', 'b'), 1)]
+    const reserved = [combiner.reserve(reservation('hold_1'), 1), combiner.reserve(reservation('hold_2', 'b'), 1)]
+    const ended = combiner.end({ holdId: 'hold_0' }, 1)
     await Promise.resolve()
     answers[0]!.reject(serverError('55P03'))
     await handled()
 
-    const next = combiner.reserve(reservation('hold_3'), 2)
+    const locked = { skipped_ends: '{"1": "locked"}', outcomes: '{"1": {"status": "locked"}}' }
+    answers[1]!.resolve({ ...ALL_APPLIED, ...locked })
     await handled()
-    expect(groups[3]).toMatchObject({ holds: ['hold_3'], skipsLocked: true })
-    answers[3]!.resolve({ ...ALL_APPLIED, skipped_holds: [1] })
-    await handled()
+    expect(await reserved[1]).toEqual({ status: 'held' })
 
-    expect(groups[4]).toMatchObject({ holds: ['hold_3'], skipsLocked: false })
+    const next = combiner.reserve(reservation('hold_3', 'c'), 2)
+    await handled()
+    expect(groups).toMatchObject([
+      { holds: ['hold_1', 'hold_2'], ends: ['hold_0'], skipsLocked: false, lockTimeout: '500ms' },
+      { holds: ['hold_1', 'hold_2'], ends: ['hold_0'], skipsLocked: true, lockTimeout: '500ms' },
+      { holds: ['hold_1'], ends: ['hold_0'], skipsLocked: false, lockTimeout: '10000ms' },
+      { holds: ['hold_3'], skipsLocked: true },
+    ])
     for (const { resolve } of answers) resolve()
-    expect(await Promise.all([...stopped, next])).toEqual([{ status: 'held' }, { status: 'held' }, { status: 'held' }])
+    expect(await Promise.all([reserved[0], next])).toEqual([{ status: 'held' }, { status: 'held' }])
+    expect(await ended).toMatchObject({ resolved: true })
+  })
+
+  test('repeats the operations of a group alone if a row other than an account is locked', async () => {
+    const { combiner, groups, answers } = combinerOnHeldUpServer()
+    const reserved = [combiner.reserve(reservation('hold_1'), 1), combiner.reserve(reservation('hold_2', 'b'), 1)]
+    await Promise.resolve()
+    for (const attempt of [0, 1]) {
+      answers[attempt]!.reject(serverError('55P03'))
+      await handled()
+    }
+
+    expect(groups.slice(2)).toMatchObject([
+      { holds: ['hold_1'], skipsLocked: false, lockTimeout: '10000ms' },
+      { holds: ['hold_2'], skipsLocked: false, lockTimeout: '10000ms' },
+    ])
+    for (const { resolve } of answers) resolve()
+    expect(await Promise.all(reserved)).toEqual([{ status: 'held' }, { status: 'held' }])
+  })
+
+  test('rejects those that wait with a group that the server did not answer in time', async () => {
+    const { combiner, groups, answers } = combinerOnHeldUpServer()
+    const first = combiner.reserve(reservation('hold_1'), 1)
+    await Promise.resolve()
+    const waiting = [combiner.reserve(reservation('hold_2'), 1), combiner.end({ holdId: 'hold_0' }, 1)]
+
+    answers[0]!.reject(Object.assign(new Error('late'), { code: 'ETIMEDOUT' }))
+
+    const outcomes = await Promise.allSettled([first, ...waiting])
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    expect(groups).toHaveLength(1)
   })
 })

@@ -26,21 +26,21 @@ const openAccount = (id: string): string => `IF v_account.id IS DISTINCT FROM ${
  */
 export const GROUP_FUNCTIONS: readonly string[] = [
   // Ends holds with a charge or without (`p_due` is null), then places holds, each as if it came alone. No hold occurs twice, and
-  // reservations of an account follow each other. `skipped_ends`, `skipped_holds`: places of unchanged operations, which the
-  // caller applies alone: ends with a claim, after an expiry of credits or of the hold itself, and accounts that are locked.
+  // reservations of an account follow each other. `skipped_ends`: unchanged holds, by place: "locked" if their account is, and
+  // "alone" if only the functions for one hold have the rules: with a claim, or after an expiry of credits or of the hold itself.
   // `shortfalls`: what prepaid accounts owe, by place. `facts`: account and key after each charge, by place. `outcomes`: by place,
-  // if not the wanted amount is held.
+  // if not the wanted amount is held: a refusal, or "locked".
   // A claim or a task belongs to the only reservation. The planner settings keep plans that were made for empty tables from
   // reading whole tables.
   `CREATE FUNCTION apply_group(
-    p_now bigint, p_is_flushed boolean, p_skips_locked boolean,
+    p_now bigint, p_is_flushed boolean, p_skips_locked boolean, p_lock_timeout text,
     p_ends text[], p_due bigint[], p_descriptions text[], p_details text[], p_record_places integer[], p_records jsonb,
     p_wants_facts boolean,
     p_holds text[], p_accounts text[], p_keys text[], p_amounts bigint[], p_required bigint[], p_larger bigint[],
     p_larger_required bigint[], p_lives bigint[], p_billing text[],
     p_caps bigint[], p_cap_periods text[], p_key_caps bigint[], p_key_cap_periods text[],
     p_claim text[], p_claim_lives bigint, p_task jsonb,
-    OUT skipped_ends integer[], OUT shortfalls text, OUT facts text, OUT skipped_holds integer[], OUT outcomes text,
+    OUT skipped_ends text, OUT shortfalls text, OUT facts text, OUT outcomes text,
     OUT answer_status integer, OUT answer_headers text, OUT answer_body bytea
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' SET plan_cache_mode = force_generic_plan
   SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -71,6 +71,7 @@ export const GROUP_FUNCTIONS: readonly string[] = [
     v_times bigint[];
     v_dues bigint[];
     v_paids bigint[];
+    v_skipped jsonb := '{}';
     v_facts jsonb := '{}';
     v_shortfalls jsonb := '{}';
     v_known holds[];
@@ -89,10 +90,7 @@ export const GROUP_FUNCTIONS: readonly string[] = [
     IF NOT p_is_flushed THEN
       v_status := set_config('synchronous_commit', 'off', true);
     END IF;
-    -- One locked account must not stop the others.
-    IF cardinality(p_ends) + cardinality(p_holds) > 1 THEN
-      v_status := set_config('lock_timeout', '500ms', true);
-    END IF;
+    v_status := set_config('lock_timeout', p_lock_timeout, true);
     -- Locks are taken in the order of the other functions: holds, accounts, keys.
     SELECT array_agg(l.hold) FILTER (WHERE l.is_ending), array_agg(l.hold) FILTER (WHERE l.id = ANY (p_holds)),
       array_agg(l.account_id) FILTER (WHERE l.is_ending), array_agg(l.key_id) FILTER (WHERE l.is_ending)
@@ -122,8 +120,11 @@ export const GROUP_FUNCTIONS: readonly string[] = [
 
     FOREACH v_hold IN ARRAY coalesce(v_ending, '{}') LOOP
       ${openAccount('v_hold.account_id')}
-      CONTINUE WHEN v_place = 0 OR v_account.first_expiry_ms <= v_now;
       v_index := array_position(p_ends, v_hold.id);
+      IF v_place = 0 AND p_skips_locked THEN
+        v_skipped := v_skipped || jsonb_build_object(v_index::text, 'locked');
+      END IF;
+      CONTINUE WHEN v_place = 0 OR v_account.first_expiry_ms <= v_now;
       v_key := array_position(v_keys, v_hold.key_id);
       v_due := p_due[v_index];
       v_held := CASE WHEN v_hold.is_metered THEN 0 ELSE v_hold.amount END;
@@ -192,7 +193,7 @@ export const GROUP_FUNCTIONS: readonly string[] = [
         END IF;
       END IF;
       IF v_place = 0 AND p_skips_locked THEN
-        skipped_holds := skipped_holds || v_index;
+        v_outcomes := v_outcomes || jsonb_build_object(v_index::text, jsonb_build_object('status', 'locked'));
         CONTINUE;
       END IF;
       IF v_account.first_expiry_ms <= v_now AND v_expired IS DISTINCT FROM v_account.id THEN
@@ -218,7 +219,7 @@ export const GROUP_FUNCTIONS: readonly string[] = [
           v_amount := CASE attempt WHEN 1 THEN p_larger[v_index] ELSE p_amounts[v_index] END;
           v_status := CASE
             WHEN v_is_metered THEN CASE
-              WHEN v_required > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance
+              WHEN v_required > v_account.credit_limit::numeric - v_account.owed - v_account.credit_held + v_account.balance
                 THEN 'credit_limit' ELSE 'held' END
             WHEN v_account.owed > 0 THEN 'in_arrears'
             WHEN v_account.balance < v_required THEN 'insufficient_balance'
@@ -325,9 +326,9 @@ export const GROUP_FUNCTIONS: readonly string[] = [
     facts := nullif(v_facts, '{}')::text;
     outcomes := nullif(v_outcomes, '{}')::text;
     IF v_ended_count < cardinality(p_ends) THEN
-      skipped_ends := ARRAY(
-        SELECT i FROM generate_subscripts(p_ends, 1) i WHERE p_ends[i] <> ALL (coalesce(v_ended, '{}'))
-      );
+      skipped_ends := (
+        SELECT jsonb_object_agg(i, 'alone') FROM generate_subscripts(p_ends, 1) i WHERE p_ends[i] <> ALL (coalesce(v_ended, '{}'))
+      ) || v_skipped;
     END IF;
   END $$`,
 ]

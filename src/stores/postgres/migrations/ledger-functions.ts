@@ -87,7 +87,7 @@ export const ENLARGE_FUNCTIONS: readonly string[] = [
     IF v_account.frozen_at_ms IS NOT NULL THEN
       RETURN 'account_frozen';
     ELSIF v_hold.is_metered THEN
-      IF p_amount > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance THEN
+      IF p_amount > v_account.credit_limit::numeric - v_account.owed - v_account.credit_held + v_account.balance THEN
         RETURN 'credit_limit';
       END IF;
     ELSIF v_account.owed > 0 THEN
