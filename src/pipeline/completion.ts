@@ -73,15 +73,8 @@ async function endWhole(context: PipelineContext, reserved: Reserved, response: 
       ? undefined
       : { status: 200, headers: ['content-type', contentType], body: Buffer.concat(chunks) }
   const firstByteMs = context.clock.now() - reserved.startedAtMs
-  const input = {
-    ending,
-    candidate,
-    status: 200,
-    answer: claim && wholeAnswer,
-    wholeAnswer,
-    firstByteMs,
-    vendorRequestId,
-  }
+  const answer = claim && wholeAnswer
+  const input = { ending, candidate, status: 200, answer, wholeAnswer, firstByteMs, vendorRequestId }
   const settlement = await settle(context, reserved, input)
   if (settlement.failure !== undefined) throw settlement.failure
   let byteLength = 0
