@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
-import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import type { MigrationMode } from '../stores/postgres/migrations/migrate.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
@@ -82,13 +81,6 @@ export const STORE_OPTIONS = {
   json: { text: 'print one line of JSON instead of text' },
 } as const
 
-/** Store that is not started yet, and its open connections. */
-interface OpenStore {
-  readonly store: GatewayStore
-  /** Closes the connections. Called after the store itself was closed. */
-  release(): Promise<void>
-}
-
 /** Used part of the package `pg`. */
 interface EndablePool extends PostgresPool {
   end(): Promise<void>
@@ -107,12 +99,12 @@ export async function openPool(name: string, url: string, connectionTimeoutMilli
 }
 
 /**
- * Creates the store of a setting.
+ * Creates the store of a setting. It is not started yet. `release` closes its connections after the store itself was closed.
  * @param name Name of the setting, for the error.
  * @param migrate When the schema of PostgreSQL is migrated. Default `start`.
  * @throws SettingError if a package is missing.
  */
-export async function openStore(name: string, setting: StoreSetting, migrate?: MigrationMode): Promise<OpenStore> {
+export async function openStore(name: string, setting: StoreSetting, migrate?: MigrationMode) {
   const nothing = async (): Promise<void> => undefined
   if (setting.kind === 'memory') return { store: memoryStore(), release: nothing }
   if (setting.kind === 'sqlite') return { store: sqliteStore({ path: setting.path }), release: nothing }
