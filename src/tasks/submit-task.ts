@@ -388,7 +388,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
       ...detailsOf(admitted),
       model: model.id,
       vendor: model.vendor,
-      // Of each model that may answer. A later price list does not change the cost of the answer.
+      // Prices of each model that may answer. A later price list does not change the cost of the answer.
       prices: priced && Object.fromEntries(priced.chain.map(({ id }, index) => [id, priced.rates[index]!.prices])),
       variant: model.id,
       facts: {},

@@ -162,8 +162,8 @@ export function postgresLedger(
     },
 
     async expire(nowMs, limit) {
-      const [time] = clock === 'caller' ? [] : await run(`SELECT ${schema}.now_ms()::text AS now`, [])
-      const now = (time?.['now'] as string | undefined) ?? timeParameter(nowMs)
+      const serverTime = async () => (await run(`SELECT ${schema}.now_ms()::text AS now`, []))[0]!['now'] as string
+      const now = clock === 'caller' ? timeParameter(nowMs) : await serverTime()
       const [row] = await run(`SELECT ${schema}.expire_holds($1, $2) AS count`, [now, limit])
       const count = row!['count'] as number
       // The caller sweeps again after a full batch, and money that expired holds keep is more urgent than obsolete rows.

@@ -98,7 +98,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
     deadlineMs,
     clock,
     probe: PROBE,
-    // With the text between the braces of the key, so on its node.
+    // A cluster chooses the node by the text between the braces of a key.
     probeKey: (key) => bucketKey(prefix, `probe:${key.slice(key.indexOf('{') + 1, key.indexOf('}'))}`),
     onDown({ reason, error }) {
       logger.warn('shared limits are unreachable; this process enforces its own share', { reason, error })

@@ -1,3 +1,4 @@
+import type { Journal } from '../journal.ts'
 import type { Account, Ledger } from '../ledger.ts'
 import { NOTHING_SPENT } from '../spending.ts'
 import {
@@ -16,18 +17,8 @@ import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilli
 
 /** Accounts, their journal, open holds and spending, inside the caller's transaction. */
 export type SqliteAccounts = Synchronous<
-  Pick<
-    Ledger,
-    | 'account'
-    | 'createAccount'
-    | 'entries'
-    | 'lines'
-    | 'listAccounts'
-    | 'openHolds'
-    | 'spending'
-    | 'sums'
-    | 'updateAccount'
-  >
+  Pick<Ledger, 'account' | 'createAccount' | 'entries' | 'listAccounts' | 'updateAccount'> &
+    Pick<Journal, 'lines' | 'openHolds' | 'spending' | 'sums'>
 >
 
 /** Prepares the statements of {@link SqliteAccounts}. */
