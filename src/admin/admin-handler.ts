@@ -150,7 +150,10 @@ class AdminEndpoint implements ExchangeHandler {
   }
 
   /** Runs a route, or returns the answer of the same change before. */
-  async #made({ route, call }: Change<Gateway>, { path }: GatewayRequest): Promise<AppliedChange> {
+  async #made(
+    { route, call }: Change<Gateway>,
+    { path }: GatewayRequest,
+  ): Promise<{ readonly answer: AdminAnswer | StoredAnswer; readonly isReplayed: boolean }> {
     const { idempotencyKey: key, operator, gateway, body } = call
     if (route.method === 'GET' || key === undefined || route.answers.join() !== 'application/json')
       return { answer: await runRoute(route, call), isReplayed: false }
@@ -206,12 +209,6 @@ class AdminEndpoint implements ExchangeHandler {
     const headers = [...answer.headers, 'x-request-id', requestId, 'idempotent-replayed', 'true']
     respondWhole(sink, { status: answer.status, headers }, [answer.body])
   }
-}
-
-interface AppliedChange {
-  readonly answer: AdminAnswer | StoredAnswer
-  /** Whether the same change was made before, so that only its answer is returned again. */
-  readonly isReplayed: boolean
 }
 
 /** First path segments of routes. They distinguish this API's version segment from one in the host's mount, and from an id. */

@@ -12,7 +12,7 @@ import { isReported, recordChange, runRoute, stateOf, targetOf } from '../admin/
 import { dollars } from '../admin/objects/fields.ts'
 import { STORE_ROUTES } from '../admin/routes/admin-routes.ts'
 import { systemClock } from '../core/clock.ts'
-import { GatewayError, textOfError } from '../core/errors.ts'
+import { GatewayError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { accountStorageOf, accountsOf } from '../gateway/accounts.ts'
 import { auditOf } from '../gateway/audit.ts'
@@ -24,7 +24,6 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import { Retention } from '../stores/retention.ts'
 import { SqliteStoreError } from '../stores/sqlite/sqlite-store.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
-import { checkWebhookSecret } from '../tasks/webhook-payload.ts'
 import type { ActionDefinition, CommandArguments, GroupDefinition, PositionalDefinition } from './command.ts'
 import { durableStore, openStore, STORE_OPTIONS, storeError } from './open-store.ts'
 import { checkSignedDollars, SettingError } from './setting-values.ts'
@@ -140,7 +139,7 @@ function actionOf(name: string, action: AdminAction, memberOptions: MemberOption
       ...Object.fromEntries(
         options.map(({ flag, option, isRequired }) => [
           flag,
-          withNote(option, isRequired && action.defaults === undefined),
+          isRequired && action.defaults === undefined ? { ...option, text: `${option.text}; required` } : option,
         ]),
       ),
       ...(action.csv === undefined ? {} : { csv: { text: 'all lines as CSV' } }),
@@ -166,10 +165,6 @@ function actionOf(name: string, action: AdminAction, memberOptions: MemberOption
   }
 }
 
-function withNote(option: MemberOption, isRequired: boolean): MemberOption {
-  return isRequired ? { ...option, text: `${option.text}; required` } : option
-}
-
 function routeOf(id: string): StoreRoute {
   const route = STORE_ROUTES.find((one) => one.id === id)
   if (route === undefined) throw new TypeError(`there is no route ${id} that works on a store`)
@@ -189,7 +184,8 @@ function membersOf(route: StoreRoute, options: MemberOptions): readonly Member[]
         name: outer ?? name,
         inner: outer === undefined ? undefined : name,
         flag: option.flag ?? name.replaceAll('_', '-'),
-        option: isChoice(bare, option) ? { ...choiceOf(bare.options), ...option } : option,
+        option:
+          bare instanceof z.ZodEnum && option.whenSet === undefined ? { ...choiceOf(bare.options), ...option } : option,
         isRequired: outer === undefined && !schema.isOptional(),
         isRemovable: isChange && schema.isNullable(),
       }
@@ -206,10 +202,6 @@ function membersOf(route: StoreRoute, options: MemberOptions): readonly Member[]
 function withoutWrappers(schema: z.ZodType): z.ZodType {
   const isWrapper = schema instanceof z.ZodOptional || schema instanceof z.ZodNullable
   return isWrapper ? withoutWrappers(schema.unwrap() as z.ZodType) : schema
-}
-
-function isChoice(schema: z.ZodType, { whenSet }: MemberOption): schema is z.ZodEnum {
-  return schema instanceof z.ZodEnum && whenSet === undefined
 }
 
 function choiceOf(choices: readonly (string | number)[]): Pick<MemberOption, 'value' | 'read'> {
@@ -288,7 +280,7 @@ async function runAction(
   terminal: Terminal,
 ): Promise<void> {
   const body = action.prepare === undefined ? values.body : action.prepare(values.body, terminal)
-  const webhookSecret = route.secret === 'secret' ? generalSecret(terminal) : undefined
+  const { webhookSecret } = route.secret === 'secret' ? settingValues(terminal.environment, ['webhookSecret']) : {}
   const wanted = { store: given.option('store'), webhookSecret, mayCreate: action.route === 'create_account' }
   await withStore(terminal, wanted, async (gateway) => {
     const call = {
@@ -397,18 +389,6 @@ async function answerOf(route: StoreRoute, call: AdminCall<Administration>, term
 function reasonOf(error: unknown): string {
   const { cause = error } = error as Error
   return cause instanceof Error ? cause.message : String(cause)
-}
-
-/** Returns the secret with which `serve` signs, from the same variables. */
-function generalSecret({ environment }: Terminal): string | undefined {
-  const name = 'SIGNALBOX_WEBHOOK_SECRET'
-  const text = environment[name]?.trim()
-  if (text === undefined || text === '') return undefined
-  try {
-    return checkWebhookSecret(text)
-  } catch (cause) {
-    throw new SettingError(`${name}: ${textOfError(cause)}`)
-  }
 }
 
 /**

@@ -159,17 +159,7 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
   print(`${pricesPath}: ${file.prices.length} prices, ${taken} changed, ${refused.length} not taken`)
 }
 
-interface FreshRows {
-  readonly models: readonly ModelDefinition[]
-  readonly prices: readonly PriceRow[]
-  readonly unusable: readonly string[]
-}
-
-function freshRows(
-  providers: Readonly<Record<string, unknown>>,
-  vendors: readonly ModelVendor[],
-  markup: string,
-): FreshRows {
+function freshRows(providers: Readonly<Record<string, unknown>>, vendors: readonly ModelVendor[], markup: string) {
   const taken = new Set(BUILT_IN_MODELS.flatMap(({ id, aliases = [] }) => [id, ...aliases]))
   const models: ModelDefinition[] = []
   const prices: PriceRow[] = []
@@ -199,15 +189,8 @@ function freshRows(
   return { models, prices, unusable }
 }
 
-interface Merged<Row> {
-  readonly all: readonly Row[]
-  readonly added: readonly Row[]
-  readonly gone: readonly Row[]
-  readonly changed: readonly (readonly [before: Row, after: Row])[]
-}
-
 /** Returns the new rows, and the old ones that they do not replace. */
-function merged<Row>(old: readonly Row[], fresh: readonly Row[], keyOf: (row: Row) => string): Merged<Row> {
+function merged<Row>(old: readonly Row[], fresh: readonly Row[], keyOf: (row: Row) => string) {
   const before = new Map(old.map((row) => [keyOf(row), row]))
   const after = new Set(fresh.map(keyOf))
   const gone = old.filter((row) => !after.has(keyOf(row)))

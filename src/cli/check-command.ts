@@ -297,7 +297,7 @@ async function checkSqlite(path: string, shown: string): Promise<Check> {
 }
 
 async function checkPostgres(url: string, shown: string, migrate: MigrationMode): Promise<Check> {
-  const pool = await openPool(NAME, url, { connectionTimeoutMillis: 5_000 })
+  const pool = await openPool(NAME, url, 5_000)
   try {
     // Uses a transaction, because the store needs transactions and not every pooler supports them.
     const { transaction } = postgresConnection(pool, CHECK_TIMEOUT_MS)

@@ -44,16 +44,13 @@ export const migrateCommand: ActionDefinition = {
     if (setting.kind === 'sqlite' && (isPrinted || given.option('schema') !== undefined))
       throw new SettingError('--print and --schema need PostgreSQL; a SQLite database is migrated by each start')
     const isApplied = !isPrinted && !isChecked
-    let found: FoundSchema
-    try {
-      found =
-        setting.kind === 'sqlite'
-          ? await migrateSqlite(setting.path, isApplied)
-          : await migratePostgres(name, setting.url, given.option('schema') ?? DEFAULT_SCHEMA, isApplied)
-    } catch (cause) {
+    const migrating =
+      setting.kind === 'sqlite'
+        ? migrateSqlite(setting.path, isApplied)
+        : migratePostgres(name, setting.url, given.option('schema') ?? DEFAULT_SCHEMA, isApplied)
+    const { from, to, missing, script } = await migrating.catch((cause: unknown) => {
       throw cause instanceof SettingError ? cause : storeError(name, setting, cause)
-    }
-    const { from, to, missing, script } = found
+    })
     const shown = describeStore(setting)
     if (isPrinted) terminal.print(script ?? `-- ${shown} is up to date.`)
     else if (asJson)
@@ -65,7 +62,7 @@ export const migrateCommand: ActionDefinition = {
 }
 
 async function migratePostgres(name: string, url: string, schema: string, isApplied: boolean): Promise<FoundSchema> {
-  const pool = await openPool(name, url, { connectionTimeoutMillis: CONNECTION_TIMEOUT_MS })
+  const pool = await openPool(name, url, CONNECTION_TIMEOUT_MS)
   try {
     const { transaction } = postgresConnection(pool, MAX_MIGRATION_MS)
     const state = await transaction((session) => (isApplied ? migrate : readSchema)(session, schema))

@@ -2,12 +2,10 @@ import { existsSync } from 'node:fs'
 import { textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
-import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import type { MigrationMode } from '../stores/postgres/migrations/migrate.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
-import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
-import { type RedisClient, redisLimits } from '../stores/redis/redis-limits.ts'
+import { type RedisClient, type RedisLimits, redisLimits } from '../stores/redis/redis-limits.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import { SettingError } from './setting-values.ts'
 import type { Environment } from './terminal.ts'
@@ -83,43 +81,30 @@ export const STORE_OPTIONS = {
   json: { text: 'print one line of JSON instead of text' },
 } as const
 
-/** Store that is not started yet, and its open connections. */
-interface OpenStore {
-  readonly store: GatewayStore
-  /** Closes the connections. Called after the store itself was closed. */
-  release(): Promise<void>
-}
-
 /** Used part of the package `pg`. */
 interface EndablePool extends PostgresPool {
   end(): Promise<void>
 }
 
-type PoolConstructor = new (options: PoolOptions & { readonly connectionString: string }) => EndablePool
-
-interface PoolOptions {
-  /** Timeout for a connection in milliseconds. By default it waits indefinitely. */
-  readonly connectionTimeoutMillis?: number
-}
-
 /**
  * Creates a pool of connections to PostgreSQL.
  * @param name Name of the setting, for the error.
+ * @param connectionTimeoutMillis Timeout for a connection in milliseconds. Default 0, which waits indefinitely.
  * @throws SettingError if the package is missing.
  */
-export async function openPool(name: string, url: string, options: PoolOptions = {}): Promise<EndablePool> {
+export async function openPool(name: string, url: string, connectionTimeoutMillis = 0): Promise<EndablePool> {
   const loaded = await loadOptionalPackage('pg', `${name}=postgres://…`)
-  const { Pool } = (loaded['default'] ?? loaded) as { readonly Pool: PoolConstructor }
-  return new Pool({ ...options, connectionString: url })
+  const { Pool } = (loaded['default'] ?? loaded) as { readonly Pool: new (options: object) => EndablePool }
+  return new Pool({ connectionString: url, connectionTimeoutMillis })
 }
 
 /**
- * Creates the store of a setting.
+ * Creates the store of a setting. It is not started yet. `release` closes its connections after the store itself was closed.
  * @param name Name of the setting, for the error.
  * @param migrate When the schema of PostgreSQL is migrated. Default `start`.
  * @throws SettingError if a package is missing.
  */
-export async function openStore(name: string, setting: StoreSetting, migrate?: MigrationMode): Promise<OpenStore> {
+export async function openStore(name: string, setting: StoreSetting, migrate?: MigrationMode) {
   const nothing = async (): Promise<void> => undefined
   if (setting.kind === 'memory') return { store: memoryStore(), release: nothing }
   if (setting.kind === 'sqlite') return { store: sqliteStore({ path: setting.path }), release: nothing }
@@ -156,9 +141,7 @@ const START_WAIT_MS = 2_000
 const MAX_RETRY_MS = 1_000
 
 /** Limits that several gateways share. */
-export interface SharedLimits {
-  readonly rateLimiter: RateLimiter
-  readonly concurrencyLimiter: ConcurrencyLimiter
+export interface SharedLimits extends Omit<RedisLimits, 'close'> {
   close(): Promise<void>
 }
 
@@ -168,8 +151,6 @@ interface IoredisClient {
   on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
   disconnect(): void
 }
-
-type IoredisConstructor = new (url: string, options: Readonly<Record<string, unknown>>) => IoredisClient & RedisClient
 
 /**
  * Connects to Redis and keeps the limits there. The start succeeds while Redis is down; limits are local until it answers.
@@ -188,15 +169,9 @@ export async function openRedisLimits(
     logger.warn('Redis does not answer; this process enforces limits by itself until it does', {
       url: describeUrl(url),
     })
-  const limits = redisLimits({
-    client,
-    logger,
-    ...(expectedInstances === undefined ? {} : { expectedInstances }),
-    ...(onEvent === undefined ? {} : { onEvent }),
-  })
+  const limits = redisLimits({ client, logger, expectedInstances, onEvent })
   return {
-    rateLimiter: limits.rateLimiter,
-    concurrencyLimiter: limits.concurrencyLimiter,
+    ...limits,
     async close() {
       limits.close()
       client.disconnect()
@@ -211,7 +186,10 @@ export async function openRedisLimits(
  */
 export async function connectRedis(url: string, onError: (error: Error) => void): Promise<IoredisClient & RedisClient> {
   const loaded = await loadOptionalPackage('ioredis', 'REDIS_URL')
-  const Redis = (loaded['Redis'] ?? loaded['default']) as IoredisConstructor
+  const Redis = (loaded['Redis'] ?? loaded['default']) as new (
+    url: string,
+    options: object,
+  ) => IoredisClient & RedisClient
   const client = new Redis(url, {
     // A command that waits for a connection would arrive too late.
     enableOfflineQueue: false,

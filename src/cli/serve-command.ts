@@ -4,7 +4,7 @@ import { withCors } from '../adapters/cors.ts'
 import { nodeHandler } from '../adapters/node.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { systemClock } from '../core/clock.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, textOfError } from '../core/errors.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { ExchangeHandler } from '../core/exchange.ts'
 import type { Logger } from '../core/logger.ts'
@@ -104,16 +104,12 @@ async function startServer(
 
 /** Without a price file SIGHUP ends the process, as usual. */
 function reloadOnSignal(environment: Environment, starting: Promise<RunningServer>): void {
-  const path = environment['SIGNALBOX_PRICES']?.trim()
-  if (path === undefined || path === '') return
-  process.on('SIGHUP', () => {
-    starting.then(
-      (running) => reload(running),
-      // The start failed, and `main` reports the error.
-      () => undefined,
-    )
-  })
+  if ((environment['SIGNALBOX_PRICES']?.trim() ?? '') === '') return
+  process.on('SIGHUP', () => void starting.then(reload, ignoreFailedStart))
 }
+
+/** `main` reports the error. */
+function ignoreFailedStart(): void {}
 
 function reload({ reloadPrices, logger }: RunningServer): void {
   try {
@@ -121,7 +117,7 @@ function reload({ reloadPrices, logger }: RunningServer): void {
     logger.info('the prices were read again', { ...counted })
   } catch (error) {
     logger.error('the prices were not replaced; the last good ones stay', {
-      fault: error instanceof Error ? error.message : String(error),
+      fault: textOfError(error),
     })
   }
 }
@@ -131,11 +127,7 @@ function stopOnSignal(starting: Promise<RunningServer>): void {
   const stop = (): void => {
     if (isStopping) process.exit(1)
     isStopping = true
-    starting.then(
-      (running) => stopped(running),
-      // The start failed, and `main` reports the error.
-      () => undefined,
-    )
+    void starting.then(stopped, ignoreFailedStart)
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
@@ -427,7 +419,8 @@ async function announce(announcement: Announcement): Promise<void> {
   const { print, version, url, vendors, settings, store } = announcement
   print(`signalbox ${version} listening on ${url}`)
   print(`vendors   ${vendors.map(vendorText).join(', ')}`)
-  print(`store     ${storeText(store)}`)
+  const loss = store.kind === 'memory' ? ' (accounts, keys and balances are gone when this process ends)' : ''
+  print(`store     ${describeStore(store)}${loss}`)
   if (announcement.isUnasked) {
     print('          NOTHING SURVIVES A RESTART: this Node has no SQLite engine that can be used')
     print(`          to keep accounts, keys and usage: ${ENGINE_COMMAND}, then start again`)
@@ -440,13 +433,11 @@ async function announce(announcement: Announcement): Promise<void> {
   const { date, ageDays, isOld } = (await announcement.gateway.health()).catalog
   print(`catalog   models and list prices of ${date}${isOld ? `, ${ageDays} days old: update signalbox` : ''}`)
   await announceKeys(announcement)
-  if (settings.corsOrigins !== undefined) print(`cors      ${corsText(settings.corsOrigins)}`)
+  const { corsOrigins } = settings
+  if (corsOrigins !== undefined)
+    print(`cors      pages of ${corsOrigins === '*' ? 'every origin' : corsOrigins.join(', ')} may call`)
   announceConsole(announcement)
   await announceCall(announcement)
-}
-
-function corsText(origins: NonNullable<ServeSettings['corsOrigins']>): string {
-  return origins === '*' ? 'pages of every origin may call' : `pages of ${origins.join(', ')} may call`
 }
 
 function billingText({ prices, billing }: ServeSettings): string {
@@ -467,12 +458,6 @@ function announceConsole({ print, url, operator, hasExamples }: Announcement): v
 
 function vendorText({ vendor, state }: ConfiguredVendor): string {
   return `${vendor.id} (${state === 'not configured' ? `not configured: set ${variablesOf(vendor.configuredBy)}` : state})`
-}
-
-function storeText(store: StoreSetting): string {
-  return store.kind === 'memory'
-    ? 'memory: (accounts, keys and balances are gone when this process ends)'
-    : describeStore(store)
 }
 
 async function announceKeys({ print, gateway, settings, store, keys }: Announcement): Promise<void> {

@@ -121,8 +121,9 @@ function servePrices(
   documents: Documents | undefined,
 ): ServePrices | undefined {
   const name = 'SIGNALBOX_PRICES'
+  // The content is checked where it is used.
   const own = documents?.prices as PriceFile | undefined
-  const file = (): PriceFile | undefined => (path === undefined ? own : readPriceFile(name, path))
+  const file = (): PriceFile | undefined => (path === undefined ? own : (readJson(name, path) as PriceFile))
   const isReloadable = path !== undefined
   const from = path ?? (own === undefined ? undefined : documents?.name)
   if (markup !== undefined) {
@@ -197,11 +198,6 @@ export function configuredPlans(path: string | undefined, documents?: Documents)
   const file = path?.trim() ?? ''
   if (file === '' && documents?.plans === undefined) return {}
   return namingSetting(name, () => checkPlans(file === '' ? documents?.plans : readJson(name, file)))
-}
-
-/** The content is checked where it is used. */
-function readPriceFile(name: string, path: string): PriceFile {
-  return readJson(name, path) as PriceFile
 }
 
 /**

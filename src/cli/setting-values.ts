@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { GatewayError } from '../core/errors.ts'
 import { parseDollars } from '../core/money.ts'
-import type { BillingMode, SpendingCap, Tier } from '../stores/principal.ts'
+import type { SpendingCap } from '../stores/principal.ts'
 import { MIN_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { millisecondsOf } from '../usage/usage-query.ts'
 
@@ -139,18 +139,6 @@ export function parseLabel(name: string, text: string): string {
   return text
 }
 
-/** Reads `paid` or `free`. */
-export function parseTier(name: string, text: string): Tier {
-  if (text !== 'paid' && text !== 'free') throw new SettingError(`${name}: must be paid or free`)
-  return text
-}
-
-/** Reads `prepaid` or `metered`. */
-export function parseBillingMode(name: string, text: string): BillingMode {
-  if (text !== 'prepaid' && text !== 'metered') throw new SettingError(`${name}: must be prepaid or metered`)
-  return text
-}
-
 /** Reads `1` as true and `0` as false. */
 export function parseSwitch(name: string, text: string): boolean {
   if (text !== '1' && text !== '0') throw new SettingError(`${name}: must be 1 or 0`)
@@ -202,14 +190,6 @@ export function readText(name: string, path: string): string {
   }
 }
 
-/** Position of the first invalid character of a JSON text. */
-interface JsonFault {
-  /** Line and column, counted from 1. */
-  readonly line: number
-  readonly column: number
-  readonly expected: string
-}
-
 const BLANKS = /[\t\n\r ]*/y
 const STRING = /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy
 const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
@@ -224,26 +204,19 @@ function jsonFaultOf(text: string): string {
     expect(text, end, end === text.length, 'nothing more')
   } catch (fault) {
     if (fault instanceof RangeError) return 'it is nested too deep'
-    if (!(fault instanceof FaultFound)) throw fault
-    const { line, column, expected } = fault.fault
-    return `line ${line}, column ${column}: expected ${expected}`
+    if (!(fault instanceof JsonFault)) throw fault
+    return fault.message
   }
   return 'it cannot be parsed'
 }
 
-class FaultFound extends Error {
-  readonly fault: JsonFault
-
-  constructor(fault: JsonFault) {
-    super(fault.expected)
-    this.fault = fault
-  }
-}
+/** Error at the first invalid character of a JSON text. */
+class JsonFault extends Error {}
 
 function expect(text: string, at: number, isRight: boolean, expected: string): void {
   if (isRight) return
   const lines = text.slice(0, at).split('\n')
-  throw new FaultFound({ line: lines.length, column: (lines.at(-1) ?? '').length + 1, expected })
+  throw new JsonFault(`line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}: expected ${expected}`)
 }
 
 function pastMatch(text: string, at: number, pattern: RegExp): number {

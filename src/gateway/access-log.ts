@@ -24,39 +24,27 @@ export function accessLog(logger: Logger, options: AccessLogOptions = {}): Event
   const log = usableLogger(logger)
   let owed = 0
   return (event) => {
-    if (event.type === 'request-refused') return log.info('request refused', refusedFields(event))
-    if (event.type === 'task-submitted') {
-      const { type: _type, ...fields } = event
-      return log.info('task submitted', fields)
+    if (event.type === 'request-refused' || event.type === 'task-submitted') {
+      const { type, ...fields } = event
+      return log.info(type === 'task-submitted' ? 'task submitted' : 'request refused', fields)
     }
-    if (event.type === 'task-ended') return log.info(`task ${event.state}`, taskFields(event))
+    if (event.type === 'task-ended') {
+      const { state, ...ended } = event
+      return log.info(`task ${state}`, chargedFields(ended))
+    }
     if (event.type !== 'request-ended') return
     if (event.ending === 'completed') {
       owed += sample
       if (owed < 1) return
       owed -= 1
     }
-    log.info(`request ${event.ending}`, endedFields(event))
+    const { ending, cachedUsage, ...ended } = event
+    log.info(`request ${ending}`, { ...chargedFields(ended), ...(cachedUsage === undefined ? {} : { cached: true }) })
   }
 }
 
-type Of<Type extends GatewayEvent['type']> = Extract<GatewayEvent, { readonly type: Type }>
-
-function refusedFields({ type: _type, ...fields }: Of<'request-refused'>): Record<string, unknown> {
-  return fields
-}
-
-function endedFields({ ending: _ending, cachedUsage, ...event }: Of<'request-ended'>): Record<string, unknown> {
-  return { ...chargedFields(event), ...(cachedUsage === undefined ? {} : { cached: true }) }
-}
-
-function taskFields({ state: _state, ...event }: Of<'task-ended'>): Record<string, unknown> {
-  return chargedFields(event)
-}
-
-type Charged = Pick<Of<'task-ended'>, 'usage' | 'costNanoDollars' | 'dueNanoDollars' | 'tags'> & {
-  readonly type: string
-}
+type TaskEnded = Extract<GatewayEvent, { readonly type: 'task-ended' }>
+type Charged = Pick<TaskEnded, 'usage' | 'costNanoDollars' | 'dueNanoDollars' | 'tags'> & { readonly type: string }
 
 function chargedFields({ type: _type, usage, costNanoDollars, dueNanoDollars, tags, ...fields }: Charged) {
   return {

@@ -283,52 +283,34 @@ function checkRange(fromMs: number, untilMs: number): void {
   throw new GatewayError('invalid_request', { message, param: isTime(fromMs) ? 'untilMs' : 'fromMs' })
 }
 
-const COLUMNS = [
-  'id',
-  'time',
-  'account',
-  'kind',
-  'amount',
-  'owed',
-  'balance_after',
-  'due',
-  'description',
-  'hold_id',
-  'charge_id',
-  'operation_id',
-  'key',
-  'endpoint',
-  'model',
-  'vendor',
-  'usage',
-] as const
+/** Columns of a journal as CSV: amounts in dollars, the time in UTC, units by meter as JSON. */
+const COLUMNS: Readonly<Record<string, (entry: LedgerEntry) => string | undefined>> = {
+  id: ({ id }) => id,
+  time: ({ createdAtMs }) => new Date(createdAtMs).toISOString(),
+  account: ({ accountId }) => accountId,
+  kind: ({ kind }) => kind,
+  amount: ({ amount }) => formatDollars(amount),
+  owed: ({ owed }) => formatDollars(owed),
+  balance_after: ({ balanceAfter }) => (balanceAfter === undefined ? undefined : formatDollars(balanceAfter)),
+  due: ({ due }) => (due === undefined ? undefined : formatDollars(due)),
+  description: ({ description }) => description,
+  hold_id: ({ holdId }) => holdId,
+  charge_id: ({ chargeId }) => chargeId,
+  operation_id: ({ operationId }) => operationId,
+  key: ({ details }) => details?.keyId,
+  endpoint: ({ details }) => details?.endpoint,
+  model: ({ details }) => details?.model,
+  vendor: ({ details }) => details?.vendor,
+  usage: ({ details }) => details && JSON.stringify(details.usage),
+}
 
 /** First line of a journal as CSV: the names of the columns. */
-const CSV_HEADER = `${COLUMNS.join(',')}\r\n`
+const CSV_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`
 
-/** Formats one line of a journal as CSV (RFC 4180): amounts in dollars, the time in UTC, units by meter as JSON. */
+/** Formats one line of a journal as CSV (RFC 4180). */
 function csvLine(entry: LedgerEntry): string {
-  const { details } = entry
-  const cells: Readonly<Record<(typeof COLUMNS)[number], string | undefined>> = {
-    id: entry.id,
-    time: new Date(entry.createdAtMs).toISOString(),
-    account: entry.accountId,
-    kind: entry.kind,
-    amount: formatDollars(entry.amount),
-    owed: formatDollars(entry.owed),
-    balance_after: entry.balanceAfter === undefined ? undefined : formatDollars(entry.balanceAfter),
-    due: entry.due === undefined ? undefined : formatDollars(entry.due),
-    description: entry.description,
-    hold_id: entry.holdId,
-    charge_id: entry.chargeId,
-    operation_id: entry.operationId,
-    key: details?.keyId,
-    endpoint: details?.endpoint,
-    model: details?.model,
-    vendor: details?.vendor,
-    usage: details === undefined ? undefined : JSON.stringify(details.usage),
-  }
-  return `${COLUMNS.map((column) => csvCell(cells[column] ?? '')).join(',')}\r\n`
+  const cells = Object.values(COLUMNS).map((textOf) => csvCell(textOf(entry) ?? ''))
+  return `${cells.join(',')}\r\n`
 }
 
 /**

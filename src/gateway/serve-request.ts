@@ -14,7 +14,7 @@ import { unknownModel } from '../pipeline/model-notices.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
 import { type CompletionOf, runStages } from '../pipeline/serve.ts'
-import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
+import { type StoredAnswerRequest, serveStoredAnswer } from '../pipeline/stored-answers.ts'
 import { serveStoredObjects } from '../pipeline/stored-objects.ts'
 import type { RouteOverride } from '../routing/candidate.ts'
 import type { Principal } from '../stores/principal.ts'
@@ -208,10 +208,9 @@ function receive(
 export function completionsOf(deferred: DeferredAnswers): CompletionOf {
   return (parsed) => {
     const { endpoint, body } = parsed
-    const isTask = endpoint.task !== undefined
-    if (!isTask && endpoint.deferral?.applies(body) !== true) return undefined
+    if (endpoint.task === undefined && endpoint.deferral?.applies(body) !== true) return undefined
     refuseHostCommit(parsed)
-    return isTask ? new TaskSubmission() : new DeferredSubmission(deferred)
+    return endpoint.task === undefined ? new DeferredSubmission(deferred) : new TaskSubmission()
   }
 }
 
@@ -250,30 +249,13 @@ async function read(
   if (target.kind === 'estimate') return await serveEstimate(context, principal, request, sink)
   if (target.kind === 'tasks' || target.kind === 'task') {
     const { wakeWebhooks } = server
-    const task = target.kind === 'task' ? target : undefined
-    const { endpoint } = target
-    return await serveTaskRequest(context, {
-      request,
-      sink,
-      requestId,
-      principal,
-      endpoint,
-      target: task,
-      wakeWebhooks,
-    })
+    const asked = { request, sink, requestId, principal, endpoint: target.endpoint, wakeWebhooks }
+    return await serveTaskRequest(context, { ...asked, target: target.kind === 'task' ? target : undefined })
   }
   if (target.kind === 'stored-answer') {
     const { endpoint, id, action } = target
-    return await serveStoredAnswer(context, {
-      request,
-      sink,
-      requestId,
-      principal,
-      endpoint,
-      id,
-      action,
-      pending: (facts, asked) => server.deferred.serve(facts, asked),
-    })
+    const pending: StoredAnswerRequest['pending'] = (facts, asked) => server.deferred.serve(facts, asked)
+    return await serveStoredAnswer(context, { request, sink, requestId, principal, endpoint, id, action, pending })
   }
   if (target.kind === 'objects') {
     const { endpoint, objects, segments } = target

@@ -111,7 +111,9 @@ export async function settle(
     failure = commitFailure(reserved, call)
   }
   // The hold has ended or will end.
-  if (record !== undefined) noteRecord(context, call, record)
+  if (record !== undefined && call.amount === undefined) addFreeRecord(context, record, 0n)
+  // The record of a charge is written together with it.
+  else if (record !== undefined) context.usage?.noted()
   const { candidate, ending, firstByteMs } = input
   if (candidate !== undefined) emitUnbilledEnding(context, reserved, candidate, ending)
   const counted = usage ?? ending.unbilled?.usage
@@ -206,12 +208,6 @@ function emitCharged(
 ): void {
   emitShortfall(context, hold, charge)
   emitCrossings(context, hold, charge.crossings)
-}
-
-/** The record of a charge is written together with it; other records are written here. */
-function noteRecord(context: PipelineContext, { amount }: SettledCall, record: UsageDraft): void {
-  if (amount === undefined) addFreeRecord(context, record, 0n)
-  else context.usage?.noted()
 }
 
 function addFreeRecord(context: PipelineContext, record: UsageDraft, dueNanoDollars: bigint): void {

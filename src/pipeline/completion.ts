@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { freeMemory } from '../core/memory-use.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
-import { joinChunks } from '../wire/chunks.ts'
+import { byteLengthOf, joinChunks } from '../wire/chunks.ts'
 import type { AnswerCache } from './cache/answer-cache.ts'
 import { type CachePlan, MAX_ENTRY_BYTES, type UnscreenedAnswer } from './cache/cache-plan.ts'
 import { encodeAnswer } from './cache/serve-cached.ts'
@@ -73,20 +73,11 @@ async function endWhole(context: PipelineContext, reserved: Reserved, response: 
       ? undefined
       : { status: 200, headers: ['content-type', contentType], body: Buffer.concat(chunks) }
   const firstByteMs = context.clock.now() - reserved.startedAtMs
-  const input = {
-    ending,
-    candidate,
-    status: 200,
-    answer: claim && wholeAnswer,
-    wholeAnswer,
-    firstByteMs,
-    vendorRequestId,
-  }
+  const answer = claim && wholeAnswer
+  const input = { ending, candidate, status: 200, answer, wholeAnswer, firstByteMs, vendorRequestId }
   const settlement = await settle(context, reserved, input)
   if (settlement.failure !== undefined) throw settlement.failure
-  let byteLength = 0
-  for (const chunk of chunks) byteLength += chunk.byteLength
-  const headers = wholeHead(reserved, response, byteLength, settlement)
+  const headers = wholeHead(reserved, response, byteLengthOf(chunks), settlement)
   const { cachePlan } = reserved
   // Hooks, the cache and a record of the answer may share its memory.
   const isAlone = context.hooks === undefined && cachePlan === undefined && claim === undefined
@@ -206,9 +197,7 @@ function mayKeep(
   const isShort = bound !== undefined && bound < Math.min(longest, defaultMaxOutputTokens)
   if (isShort || (bound !== undefined && (usage?.outputTokens ?? bound) >= bound)) return false
   if (cachePlan?.model !== candidate.model.id || chain[0] === undefined) return false
-  let byteLength = 0
-  for (const chunk of chunks) byteLength += chunk.byteLength
-  return byteLength <= MAX_ENTRY_BYTES
+  return byteLengthOf(chunks) <= MAX_ENTRY_BYTES
 }
 
 /** Settles when the waiting requests have the answer; the store may take longer. Never throws or rejects. */

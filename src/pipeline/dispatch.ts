@@ -8,6 +8,7 @@ import type { CallOutcome, CircuitState, Probed, RouteCandidate } from '../routi
 import { Selection } from '../routing/selection.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { AttemptRecord } from '../usage/usage-record.ts'
+import { byteLengthOf } from '../wire/chunks.ts'
 import type { AbortScope } from './abort-scope.ts'
 import { attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
 import type { AttemptObservation } from './call-observation.ts'
@@ -210,9 +211,8 @@ function wholeEnding(
   { hasHiddenReasoning: isUnseen = false }: Operation,
 ): CallEnding {
   if (isRefusal === true) return refusedEnding(usage)
-  let byteLength = outputBytes ?? 0
-  if (outputBytes === undefined) for (const chunk of chunks) byteLength += chunk.byteLength
-  const estimated = estimatedUsage(call, { outputBytes: byteLength, isUnseen: isUnseen && usage === undefined })
+  const facts = { outputBytes: outputBytes ?? byteLengthOf(chunks), isUnseen: isUnseen && usage === undefined }
+  const estimated = estimatedUsage(call, facts)
   const textBytes = isUnseen && usage?.reasoningTokens === undefined ? undefined : outputBytes
   return { kind: 'completed', usage, estimatedUsage: estimated, textBytes, error: undefined }
 }

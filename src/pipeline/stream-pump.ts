@@ -94,7 +94,10 @@ class StreamPump implements StreamReceiver {
     this.#response = response
     this.#resolve = ending.resolve
     this.#beforeEnd = ending.beforeEnd
-    this.#recording = isRecorded(reserved) ? new StreamRecording(MAX_REPLAY_BYTES) : undefined
+    const { claim, cachePlan } = reserved
+    // The cache stores the bytes before hooks.
+    const isRecorded = claim !== undefined || (cachePlan?.key !== undefined && cachePlan.recording === undefined)
+    this.#recording = isRecorded ? new StreamRecording(MAX_REPLAY_BYTES) : undefined
     this.#type = streamTypeOf(reserved)
   }
 
@@ -163,7 +166,8 @@ class StreamPump implements StreamReceiver {
   }
 
   #complete(ending: CallEnding): void {
-    const closing = this.#closing()
+    const { closing } = this.#response.call.transform
+    if (closing !== undefined) this.#recording?.add(closing)
     this.#end(ending, () => {
       for (const bytes of this.#withheld ?? []) this.#reserved.sink.write(bytes)
       this.#reserved.sink.end(closing)
@@ -180,12 +184,6 @@ class StreamPump implements StreamReceiver {
     const chunks = ending.kind === 'completed' ? this.#recording?.chunks : undefined
     const recorded = chunks && Buffer.concat(chunks)
     this.#resolve({ ending, contentType: this.#type, recorded, sendEnd })
-  }
-
-  #closing(): Uint8Array | string | undefined {
-    const { closing } = this.#response.call.transform
-    if (closing !== undefined) this.#recording?.add(closing)
-    return closing
   }
 
   /**
@@ -309,11 +307,6 @@ class StreamPump implements StreamReceiver {
       this.#watchSilence(Math.max(1_000, COMMENT_AFTER_MS - (this.#context.clock.now() - this.#lastWriteMs)))
     })
   }
-}
-
-/** Whether the caller's bytes are stored. The cache stores the bytes before hooks. */
-function isRecorded({ claim, cachePlan }: Reserved): boolean {
-  return claim !== undefined || (cachePlan?.key !== undefined && cachePlan.recording === undefined)
 }
 
 /** Estimates a stream, at the service tier that its vendor has named if there is no report. */

@@ -21,21 +21,6 @@ const REASONING_MARGIN = 1.2
 /** Output tokens per second of a model whose speed is not known yet. Typical: 50 to 150. */
 export const DEFAULT_TOKENS_PER_SECOND = 100
 
-interface Timed {
-  tokens: number
-  durationMs: number
-}
-
-interface Counted {
-  bytes: number
-  tokens: number
-}
-
-interface Reasoned {
-  reports: number
-  tokens: number
-}
-
 /** Measured properties of the models that may answer a call. */
 export interface ModelHabits {
   /** Bytes of generated text per token of the densest model; 4 while nothing is known. */
@@ -52,9 +37,12 @@ export interface ModelHabits {
  * does not lose money.
  */
 export class TokenSizes {
-  readonly #counted = new Map<string, Counted>()
-  readonly #reasoned = new Map<string, Reasoned>()
-  readonly #timed = new Map<string, Timed>()
+  /** Bytes of text by tokens. */
+  readonly #text = new ModelRatios(TOKENS_KEPT)
+  /** Reasoning tokens by reports. */
+  readonly #reasoning = new ModelRatios(REPORTS_KEPT)
+  /** Milliseconds by tokens. */
+  readonly #time = new ModelRatios(TOKENS_KEPT)
 
   habitsOf(models: readonly { readonly id: string }[]): ModelHabits {
     let bytesPerToken = GENERATED_BYTES_PER_TOKEN
@@ -62,67 +50,65 @@ export class TokenSizes {
     let tokensPerSecond = 0
     for (let index = 0; index < models.length; index++) {
       const { id } = models[index]!
-      const counted = this.#counted.get(id)
-      if (counted !== undefined && counted.tokens >= MIN_TRUSTED_TOKENS)
-        bytesPerToken = Math.min(bytesPerToken, Math.max(MIN_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
+      const text = this.#text.of(id)
+      if (text !== undefined && text.count >= MIN_TRUSTED_TOKENS)
+        bytesPerToken = Math.min(bytesPerToken, Math.max(MIN_BYTES_PER_TOKEN, text.amount / text.count))
       tokensPerSecond = Math.max(tokensPerSecond, this.#speedOf(id))
-      const reasoned = this.#reasoned.get(id)
-      if (reasoned !== undefined && reasoned.reports >= MIN_TRUSTED_REPORTS)
+      const reasoning = this.#reasoning.of(id)
+      if (reasoning !== undefined && reasoning.count >= MIN_TRUSTED_REPORTS)
         reasoningTokens = Math.max(
           reasoningTokens ?? 0,
-          Math.ceil((REASONING_MARGIN * reasoned.tokens) / reasoned.reports),
+          Math.ceil((REASONING_MARGIN * reasoning.amount) / reasoning.count),
         )
     }
     return { bytesPerToken, reasoningTokens, tokensPerSecond }
   }
 
   #speedOf(model: string): number {
-    const timed = this.#timed.get(model)
-    if (timed === undefined || timed.tokens < MIN_TRUSTED_TOKENS) return DEFAULT_TOKENS_PER_SECOND
-    return (timed.tokens * 1_000) / Math.max(1, timed.durationMs)
+    const time = this.#time.of(model)
+    if (time === undefined || time.count < MIN_TRUSTED_TOKENS) return DEFAULT_TOKENS_PER_SECOND
+    return (time.count * 1_000) / Math.max(1, time.amount)
   }
 
   /** Notes the output tokens of an answered call, and the time from the request to the end of its answer. */
   noteSpeed(model: string, tokens: number, durationMs: number): void {
-    const timed = this.#timed.get(model)
-    if (timed === undefined) {
-      this.#timed.set(model, { tokens, durationMs })
-      return
-    }
-    timed.tokens += tokens
-    timed.durationMs += durationMs
-    if (timed.tokens <= TOKENS_KEPT) return
-    timed.tokens /= 2
-    timed.durationMs /= 2
+    this.#time.add(model, durationMs, tokens)
   }
 
   /** Notes the reasoning tokens that a vendor reported for a call. Ignores 0, because the call may not have requested reasoning. */
   noteReasoning(model: string, tokens: number): void {
-    if (tokens <= 0) return
-    const reasoned = this.#reasoned.get(model)
-    if (reasoned === undefined) {
-      this.#reasoned.set(model, { reports: 1, tokens })
-      return
-    }
-    reasoned.reports += 1
-    reasoned.tokens += tokens
-    if (reasoned.reports <= REPORTS_KEPT) return
-    reasoned.reports /= 2
-    reasoned.tokens /= 2
+    if (tokens > 0) this.#reasoning.add(model, tokens, 1)
   }
 
   /** Notes the tokens that a vendor reported for a text of this many bytes. */
   note(model: string, bytes: number, tokens: number): void {
-    if (bytes <= 0 || tokens <= 0) return
-    const counted = this.#counted.get(model)
-    if (counted === undefined) {
-      this.#counted.set(model, { bytes, tokens })
+    if (bytes > 0 && tokens > 0) this.#text.add(model, bytes, tokens)
+  }
+}
+
+/** Amounts by counts of each model. Both are halved if the count exceeds a maximum, so that newer reports weigh more. */
+class ModelRatios {
+  readonly #maxCount: number
+  readonly #ratios = new Map<string, { amount: number; count: number }>()
+
+  constructor(maxCount: number) {
+    this.#maxCount = maxCount
+  }
+
+  of(model: string): { readonly amount: number; readonly count: number } | undefined {
+    return this.#ratios.get(model)
+  }
+
+  add(model: string, amount: number, count: number): void {
+    const ratio = this.#ratios.get(model)
+    if (ratio === undefined) {
+      this.#ratios.set(model, { amount, count })
       return
     }
-    counted.bytes += bytes
-    counted.tokens += tokens
-    if (counted.tokens <= TOKENS_KEPT) return
-    counted.bytes /= 2
-    counted.tokens /= 2
+    ratio.amount += amount
+    ratio.count += count
+    if (ratio.count <= this.#maxCount) return
+    ratio.amount /= 2
+    ratio.count /= 2
   }
 }

@@ -3,7 +3,7 @@ import { secretBytes, toBase62 } from '../core/ids.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { KeyScopes, SpendingCap } from './principal.ts'
 import type { RateLimits } from './rate-limiter.ts'
-import type { ListPlace } from './resolution.ts'
+import { byAge, type ListPlace } from './resolution.ts'
 
 const PREFIX = 'sk-'
 const SECRET_BYTES = 32
@@ -19,17 +19,13 @@ const CHECK_CHARACTERS = 6
  */
 export function createApiKey(random: (length: number) => Uint8Array = secretBytes): string {
   const secret = toBase62(random(SECRET_BYTES), SECRET_CHARACTERS)
-  return `${PREFIX}${secret}${checkCharacters(secret)}`
+  const digest = Buffer.from(hash('sha256', secret), 'hex')
+  return `${PREFIX}${secret}${toBase62(digest.subarray(0, CHECK_BYTES), CHECK_CHARACTERS)}`
 }
 
 /** Returns the stored form of a key: the SHA-256 of its UTF-8 bytes in lower-case hexadecimal. */
 export function hashApiKey(text: string): string {
   return hash('sha256', text)
-}
-
-function checkCharacters(secret: string): string {
-  const digest = Buffer.from(hash('sha256', secret), 'hex')
-  return toBase62(digest.subarray(0, CHECK_BYTES), CHECK_CHARACTERS)
 }
 
 /** Stored key: only its SHA-256, never the key itself. */
@@ -119,9 +115,4 @@ export function keyPage(
     .filter((key) => after === undefined || byAge(key, after) > 0)
     .sort(byAge)
     .slice(0, Math.max(0, limit))
-}
-
-/** Orders the older key first. */
-function byAge(one: ListPlace, other: ListPlace): number {
-  return one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0)
 }

@@ -60,7 +60,7 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
     async get(id, { start, end } = { start: 0 }) {
       assertBlobId(id)
       const file = join(path, id)
-      const byteLength = await sizeOf(file)
+      const byteLength = (await stat(file).catch(ignoreMissing))?.size
       if (byteLength === undefined) return undefined
       const last = Math.min(end ?? byteLength, byteLength)
       return { byteLength, content: start >= last ? NOTHING : createReadStream(file, { start, end: last - 1 }) }
@@ -97,10 +97,6 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
 const MAX_UPLOAD_MS = 24 * 60 * 60_000
 
 const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} }
-
-async function sizeOf(file: string): Promise<number | undefined> {
-  return (await stat(file).catch(ignoreMissing))?.size
-}
 
 function ignoreMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error

@@ -29,6 +29,11 @@ export interface ListPlace {
   readonly id: string
 }
 
+/** Orders the older object first, and objects of the same time by id. */
+export function byAge(one: ListPlace, other: ListPlace): number {
+  return one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0)
+}
+
 /** Query for objects of all accounts, newest first: by creation, then id. */
 export interface NewestFirstQuery<State extends string> {
   /** Account of the objects. If omitted, all accounts are listed. */

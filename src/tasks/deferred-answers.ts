@@ -5,7 +5,7 @@ import type { ByteSink } from '../core/exchange.ts'
 import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admission.ts'
-import { type CallerWork, readRefusal } from '../pipeline/authenticate.ts'
+import { readRefusal } from '../pipeline/authenticate.ts'
 import type { Admitted, CallRecord, Hold, Reserved } from '../pipeline/call-record.ts'
 import {
   emitUnbilledEnding,
@@ -25,7 +25,7 @@ import { answerAccess, keptTurn, type PendingOutcome, type StoredAnswerRequest }
 import { DEFAULT_TOKENS_PER_SECOND } from '../pipeline/token-sizes.ts'
 import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../stores/task-store.ts'
-import { JobRunner, LOOK_INTERVAL_MS } from './job-runner.ts'
+import { type CallerRights, JobRunner, LOOK_INTERVAL_MS } from './job-runner.ts'
 import { runOrRetry, unsettled } from './submit-task.ts'
 import { DEFERRED_CREDENTIAL_ID, frozenCharge, lateReceipt } from './task-record.ts'
 import {
@@ -43,13 +43,6 @@ const FOLLOW_INTERVAL_MS = 1_000
 
 /** Silence after which a heartbeat is sent, in milliseconds. */
 const SILENCE_MS = 15_000
-
-interface FollowedTask {
-  readonly task: TaskRecord
-  readonly keepAlive: string
-  /** Read request, for which the rights of the caller are checked. */
-  readonly work: Omit<CallerWork, 'end'>
-}
 
 type Exchange = Pick<StoredAnswerRequest, 'sink' | 'requestId' | 'principal'>
 
@@ -125,7 +118,7 @@ export class DeferredAnswers {
     sink.write(text === '' ? keepAlive : text)
     try {
       const work = { caller, endpointIds: [endpoint.id], model: undefined }
-      const hasEnded = await this.#untilEnded(context, sink, { task, keepAlive, work })
+      const hasEnded = await this.#untilEnded(context, sink, task, keepAlive, work)
       if (GatewayError.isInstance(hasEnded)) return sink.end(endpoint.errors.streamEvent(hasEnded))
       if (!hasEnded) return sink.destroy()
       sink.end(await restOf(context, endpoint, task, sentNumber))
@@ -136,11 +129,16 @@ export class DeferredAnswers {
     }
   }
 
-  /** Returns `false` if the caller disconnects or the gateway closes, and an error if the caller may no longer read the answer. */
+  /**
+   * Returns `false` if the caller disconnects or the gateway closes, and an error if the caller may no longer read the answer.
+   * @param work Read request, for which the rights of the caller are checked.
+   */
   async #untilEnded(
     context: PipelineContext,
     sink: ByteSink,
-    { task, keepAlive, work }: FollowedTask,
+    task: TaskRecord,
+    keepAlive: string,
+    work: CallerRights,
   ): Promise<boolean | GatewayError> {
     const { clock, store } = context
     let lastWriteMs = clock.now()

@@ -11,9 +11,9 @@ import { type PricedRequest, priceRequest } from '../pipeline/pricing.ts'
 import { boundedForLater, type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pipeline/reserve.ts'
 import { respondReplay, respondWhole, taskHead } from '../pipeline/respond.ts'
 import type { VendorResponse } from '../pipeline/vendor-response.ts'
-import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Principal } from '../stores/principal.ts'
-import type { DeferredRequest, TaskDetails, TaskRecord } from '../stores/task-store.ts'
+import type { DeferredRequest, TaskRecord } from '../stores/task-store.ts'
 import {
   DEFERRED_CREDENTIAL_ID,
   detailsOf,
@@ -116,7 +116,7 @@ export async function reserveTask(
     return await reserve(context, admitted, plan, priced)
   } catch (cause) {
     if (isStoreFault(cause))
-      undoLater(context, admitted, plan, { cause, makeSure: () => reserveAgain(context, admitted, plan, priced) })
+      undoLater(context, admitted, plan, cause, () => reserveAgain(context, admitted, plan, priced))
     throw cause
   }
 }
@@ -151,33 +151,25 @@ async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan
   const insert = async (): Promise<void> => context.store.tasks.insert(plan.task)
   try {
     await insert()
-    if (claim !== undefined) await keepClaim(context, claim)
+    if (claim === undefined) return outcome
+    const { status } = await context.store.idempotency.claim(claim, context.clock.now())
+    // Nobody could find the task by its key.
+    if (status !== 'claimed') throw new Error('an Idempotency-Key was free again before its task was stored')
   } catch (cause) {
     // The key belongs to this request, but only the removal of the task frees it, so the task must exist.
-    undoLater(context, admitted, plan, { cause, makeSure: insert })
+    undoLater(context, admitted, plan, cause, insert)
     throw new GatewayError('store_unavailable', { cause })
   }
   return outcome
 }
 
-/** @throws Error if the key no longer belongs to this request: nobody could find its task by the key. */
-async function keepClaim({ store, clock }: PipelineContext, claim: IdempotencyClaim): Promise<void> {
-  const { status } = await store.idempotency.claim(claim, clock.now())
-  if (status !== 'claimed') throw new Error('an Idempotency-Key was free again before its task was stored')
-}
-
-/** Parts of a reservation to undo. */
-interface Unsure {
-  readonly cause: unknown
-  /** Creates the task, once. A second creation could free the key of another request. */
-  readonly makeSure: () => Promise<void>
-}
-
+/** @param makeSure Creates the task, once. A second creation could free the key of another request. */
 function undoLater(
   context: PipelineContext,
   { claim, requestId }: Admitted,
   { task }: TaskPlan,
-  { cause, makeSure }: Unsure,
+  cause: unknown,
+  makeSure: () => Promise<void>,
 ): void {
   let isSure = false
   const run = async (): Promise<void> => {
@@ -396,7 +388,8 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
       ...detailsOf(admitted),
       model: model.id,
       vendor: model.vendor,
-      prices: priced && frozenPrices(priced),
+      // Prices of each model that may answer. A later price list does not change the cost of the answer.
+      prices: priced && Object.fromEntries(priced.chain.map(({ id }, index) => [id, priced.rates[index]!.prices])),
       variant: model.id,
       facts: {},
       webhookUrl: deferral.webhookUrl(request),
@@ -413,11 +406,6 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
 export function deferredPrincipal(principal: Principal): DeferredRequest['principal'] {
   const { tier, limits, plan, endUser, namesEndUsers, tags } = principal
   return { tier, limits, plan, endUser, namesEndUsers, tags }
-}
-
-/** Prices of each model that may answer, by model id. A later price list does not change the cost of the answer. */
-function frozenPrices({ chain, rates }: PricedRequest): NonNullable<TaskDetails['prices']> {
-  return Object.fromEntries(chain.map(({ id }, index) => [id, rates[index]!.prices]))
 }
 
 /** Returns the task in its queued state. */

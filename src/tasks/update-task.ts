@@ -300,20 +300,16 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
       return completed(task, details, report, facts)
     case 'failed':
     case 'cancelled': {
-      const { status: state, error = FAILED } = report
-      const end = { state, nowMs: facts.nowMs, unbilled: unbilledAsReported(report, facts) }
+      const { status: state, error = FAILED, billed } = report
+      // The vendor did not complete the task, and may bill a part of it.
+      const usage = usedOf(billed && facts.billedUsage(billed))
+      const end = { state, nowMs: facts.nowMs, unbilled: usage && { usage, isEstimated: false } }
       return endTask(task, state === 'failed' ? { ...details, error } : details, end)
     }
   }
 }
 
 const FAILED = { code: 'task_failed', message: 'The model vendor could not complete the task.' }
-
-/** Returns the usage of a task that the vendor did not complete. */
-function unbilledAsReported({ billed }: TaskReport, facts: ReportFacts): UnbilledUsage | undefined {
-  const usage = usedOf(billed && facts.billedUsage(billed))
-  return usage && { usage, isEstimated: false }
-}
 
 /** Ends a task without a charge. */
 export function endTask(

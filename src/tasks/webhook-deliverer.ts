@@ -297,7 +297,10 @@ export class WebhookDeliverer extends WorkLoop {
     if (limit === 0) return
     const taken = await store.webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
     const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
-    for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })
+    for (const delivery of taken) {
+      const host = URL.canParse(delivery.url) ? new URL(delivery.url).host : ''
+      this.#queue.add({ delivery, host, ...times })
+    }
     this.#hasMore = taken.length === limit
     this.#begin()
   }
@@ -424,8 +427,4 @@ export class WebhookDeliverer extends WorkLoop {
 /** Number of failures since the last resend, because resending a message restarts its schedule. */
 function failuresOf({ attempts, resentAtMs = 0 }: WebhookDelivery): number {
   return attempts.filter(({ error, atMs }) => error !== undefined && atMs >= resentAtMs).length
-}
-
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : ''
 }

@@ -9,6 +9,13 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
+/** Returns the number of bytes of chunks. */
+export function byteLengthOf(chunks: readonly Uint8Array[]): number {
+  let byteLength = 0
+  for (const chunk of chunks) byteLength += chunk.byteLength
+  return byteLength
+}
+
 /** Queue of bytes between a writer and a reader. Its size is not limited; the writer awaits `drained`. */
 export class PieceQueue implements AsyncIterable<Uint8Array> {
   #pieces: Uint8Array[] = []

@@ -9,7 +9,7 @@ import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { endUserOf } from '../../stores/principal.ts'
 import type { ResponseCache } from '../../stores/response-cache.ts'
 import type { Vendor } from '../../vendors/vendor.ts'
-import { asBuffer } from '../../wire/chunks.ts'
+import { asBuffer, byteLengthOf } from '../../wire/chunks.ts'
 import { type JsonMember, outlineMembers } from '../../wire/json-edits.ts'
 import type { Admitted } from '../call-record.ts'
 import { Flight } from './cache-plan.ts'
@@ -253,14 +253,10 @@ export function cacheKey(parts: KeyParts, body: Uint8Array, leftOut: ReadonlySet
 function formKey(parts: KeyParts, form: readonly CachedPart[], leftOut: ReadonlySet<string>): string {
   const deciding = form.filter(({ name }) => !leftOut.has(name)).sort(byName)
   let head = headOf(parts)
-  for (const { name, chunks } of deciding) head += `${withLength(name)} ${lengthOf(chunks)}`
+  for (const { name, chunks } of deciding) head += `${withLength(name)} ${byteLengthOf(chunks)}`
   const digest = createHash('sha256').update(head)
   for (const { chunks } of deciding) for (const chunk of chunks) digest.update(chunk)
   return digest.digest('base64url')
-}
-
-function lengthOf(chunks: readonly Uint8Array[]): number {
-  return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
 /** Each text follows its length, so that two lists of parts never have the same head. */

@@ -8,7 +8,7 @@ import type { HookOutcome } from '../../hooks/call-hook.ts'
 import type { AnswerResult } from '../../hooks/hook.ts'
 import type { CompiledHook } from '../../hooks/hook-table.ts'
 import { MAX_HELD_CHARACTERS } from '../../hooks/text-events.ts'
-import { joinChunks } from '../../wire/chunks.ts'
+import { byteLengthOf, joinChunks } from '../../wire/chunks.ts'
 import type { Reserved } from '../call-record.ts'
 import type { PipelineContext } from '../pipeline-context.ts'
 import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse } from '../vendor-response.ts'
@@ -138,10 +138,6 @@ function isText({ endpoint, body }: Reserved): boolean {
 /** Returns an answer that hooks have changed in the form that its caller reads. */
 export function writtenAnswer(reserved: Reserved, answer: AnswerObject): string {
   return isText(reserved) ? String(answer['text']) : exactJsonText(answer)
-}
-
-function byteLengthOf(chunks: readonly Uint8Array[]): number {
-  return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
 type Decision =

@@ -2,15 +2,7 @@ import { TransientMap } from '../../core/maps.ts'
 import type { ChargedEnd, UsageDraft } from '../../usage/usage-record.ts'
 import { type CreditTake, creditsWithout, type ExpiringCredit } from '../expiring-credits.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
-import {
-  entryId,
-  entryNumber,
-  type JournalQuery,
-  type JournalSums,
-  type LedgerEntry,
-  type OpenHold,
-  sumsOf,
-} from '../journal.ts'
+import { entryId, entryNumber, type JournalQuery, type JournalSums, type LedgerEntry, sumsOf } from '../journal.ts'
 import {
   type Account,
   assertAmount,
@@ -31,7 +23,7 @@ import {
   type NewLine,
 } from '../money-rules.ts'
 import type { SpendingCap } from '../principal.ts'
-import type { Resolution } from '../resolution.ts'
+import { byAge, type Resolution } from '../resolution.ts'
 import { isForgotten, NOTHING_SPENT, Spending, type SpendingCounts } from '../spending.ts'
 import { MapCursor } from './account-shares.ts'
 import { MemoryClaims } from './memory-cache.ts'
@@ -159,8 +151,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
           return { id, accountId, keyId, amount, createdAtMs, expiresAtMs }
         })
         .filter((hold) => accountId === undefined || hold.accountId === accountId)
-        .sort(inOrder)
-        .filter((hold) => after === undefined || inOrder(after, hold) < 0)
+        .sort(byAge)
+        .filter((hold) => after === undefined || byAge(after, hold) < 0)
         .slice(0, Math.max(0, limit)),
   }
 }
@@ -177,12 +169,6 @@ function snapshot(account: MemoryAccount): Account {
     ...shown
   } = account
   return shown
-}
-
-/** Orders holds by age. */
-function inOrder(one: Pick<OpenHold, 'createdAtMs' | 'id'>, other: Pick<OpenHold, 'createdAtMs' | 'id'>): number {
-  if (one.createdAtMs !== other.createdAtMs) return one.createdAtMs - other.createdAtMs
-  return one.id < other.id ? -1 : Number(one.id > other.id)
 }
 
 /** Accounts, holds and journal lines in maps. */

@@ -5,6 +5,7 @@ import { assertBlobId, type BlobStore } from '../blob-store.ts'
 import type { BatchOutcome, BatchStore, FileRecord, FileStore } from '../file-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { SpendingCap } from '../principal.ts'
+import { byAge } from '../resolution.ts'
 import type { InteractionRecord, InteractionStore } from '../response-cache.ts'
 import type { SettingStore, Settings } from '../retention.ts'
 import type { StoredKind, StoredUsage } from '../sql-rows.ts'
@@ -180,9 +181,7 @@ function memoryAudit({ maxAuditEntries = 10_000 }: MemoryAuditOptions = {}): Aud
     (subject === undefined || entry.subject === subject) &&
     (fromMs === undefined || entry.createdAtMs >= fromMs) &&
     (untilMs === undefined || entry.createdAtMs < untilMs) &&
-    (after === undefined ||
-      entry.createdAtMs < after.createdAtMs ||
-      (entry.createdAtMs === after.createdAtMs && entry.id < after.id))
+    (after === undefined || byAge(entry, after) < 0)
 
   return {
     add(entry) {
@@ -193,7 +192,7 @@ function memoryAudit({ maxAuditEntries = 10_000 }: MemoryAuditOptions = {}): Aud
     list: (query) =>
       entries
         .filter((entry) => isWanted(entry, query))
-        .sort((one, other) => other.createdAtMs - one.createdAtMs || (one.id < other.id ? 1 : -1))
+        .sort((one, other) => byAge(other, one))
         .slice(0, query.limit),
   }
 }
@@ -284,7 +283,7 @@ function memoryFiles(): FileStore & { stored(accountId: string, nowMs: number): 
     save: (file) => files.set(file),
     find: (accountId, id, nowMs) => files.get(accountKey(accountId, id), nowMs),
     list(accountId, { limit, order, after, purpose }, nowMs) {
-      const sorted = [...files.by('account', accountId, nowMs)].sort(inOrder)
+      const sorted = [...files.by('account', accountId, nowMs)].sort(byAge)
       if (order === 'desc') sorted.reverse()
       const start = after === undefined ? 0 : sorted.findIndex(({ id }) => id === after) + 1
       if (after !== undefined && start === 0) return { files: [], hasMore: false }
@@ -299,10 +298,6 @@ function memoryFiles(): FileStore & { stored(accountId: string, nowMs: number): 
       return expired.map(({ id }) => id)
     },
   }
-}
-
-function inOrder(one: FileRecord, other: FileRecord): number {
-  return one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : 1)
 }
 
 interface KeptBatch {

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { byAge } from '../resolution.ts'
 import type { StoredUsage } from '../sql-rows.ts'
 import { OPEN_TASK_STATES, type TaskPage, type TaskRecord } from '../task-store.ts'
 import { accountKey } from './account-shares.ts'
@@ -103,7 +104,7 @@ export class MemoryTaskTable {
   }
 
   list(accountId: string, page: { limit: number; after?: string | undefined; before?: string | undefined }): TaskPage {
-    const tasks = this.#ofAccount(accountId).sort(byAge)
+    const tasks = this.#ofAccount(accountId).sort((one, other) => byAge(other, one))
     const after = page.after === undefined ? -1 : tasks.findIndex(({ id }) => id === page.after)
     const before = page.before === undefined ? tasks.length : tasks.findIndex(({ id }) => id === page.before)
     if (before === -1 || (page.after !== undefined && after === -1)) return { tasks: [], hasMore: false }
@@ -127,8 +128,4 @@ function isOpen({ state }: TaskRecord): boolean {
 
 function isPolled({ state }: TaskRecord): boolean {
   return state === 'queued' || state === 'in_progress'
-}
-
-function byAge(one: TaskRecord, other: TaskRecord): number {
-  return other.createdAtMs - one.createdAtMs || (one.id < other.id ? 1 : -1)
 }

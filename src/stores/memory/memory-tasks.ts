@@ -111,14 +111,9 @@ function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
   return { ...task, ...Object.fromEntries(given) }
 }
 
-interface Window {
-  startMs: number
-  taken: number
-}
-
 /** Number of tasks of each vendor account that were leased in the current window of time. */
 class PollBudget {
-  readonly #windows = new Map<string, Window>()
+  readonly #windows = new Map<string, { startMs: number; taken: number }>()
 
   /** Returns how many tasks may still be leased. */
   left(credentialId: string, budget: { readonly takes: number; readonly windowMs: number }, nowMs: number): number {

@@ -67,7 +67,9 @@ export function chargeWithHost(
 /** Returns the result of a hold with a charge of `amount`. */
 export function chargeOf(row: SqlRow, amount: bigint, thresholds: SpendingThresholds | undefined): Resolution {
   if (row['charged'] === null) return endedBefore(row['ended_by'])
-  const crossings = thresholds && crossingsOf(chargeFactsOf(factsOf(row['facts']), amount), thresholds)
+  const { facts } = row
+  const charge = (typeof facts === 'string' ? JSON.parse(facts) : facts) as ChargeRow
+  const crossings = thresholds && crossingsOf(chargeFactsOf(charge, amount), thresholds)
   return {
     resolved: true,
     charged: BigInt(row['charged'] as string),
@@ -81,10 +83,6 @@ export interface ChargeRow extends SqlRow {
   /** Period, charges of the day and of the month. */
   readonly account: readonly [string, string, string]
   readonly key: readonly [string, string, string]
-}
-
-function factsOf(column: unknown): ChargeRow {
-  return (typeof column === 'string' ? JSON.parse(column) : column) as ChargeRow
 }
 
 /** Returns the result of a hold that the function `apply_group` ended. @param shortfall What a prepaid account owes. */

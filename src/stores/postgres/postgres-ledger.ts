@@ -84,20 +84,6 @@ export function postgresLedger(
     return row === undefined ? undefined : accountOf(row)
   }
 
-  async function databaseTime(): Promise<string> {
-    const [row] = await run(`SELECT ${schema}.now_ms()::text AS now`, [])
-    return row!['now'] as string
-  }
-
-  async function purge(now: string): Promise<void> {
-    const oldestPeriod = oldestKept(spendingPeriod(Number(now)))
-    const values = [now, REFUSAL_RETENTION_MS, HOLD_RETENTION_MS, oldestPeriod, PURGED_PER_ROUND]
-    for (let round = 0; round < MAX_PURGE_ROUNDS; round++) {
-      const [row] = await run(`SELECT ${schema}.forget($1, $2, $3, $4, $5) AS count`, values)
-      if (row!['count'] !== PURGED_PER_ROUND) return
-    }
-  }
-
   return {
     async createAccount(wanted, nowMs) {
       if (wanted.spendingCap !== undefined) assertAmount(wanted.spendingCap.amount)
@@ -179,11 +165,18 @@ export function postgresLedger(
     },
 
     async expire(nowMs, limit) {
-      const now = clock === 'caller' ? timeParameter(nowMs) : await databaseTime()
+      const serverTime = async () => (await run(`SELECT ${schema}.now_ms()::text AS now`, []))[0]!['now'] as string
+      const now = clock === 'caller' ? timeParameter(nowMs) : await serverTime()
       const [row] = await run(`SELECT ${schema}.expire_holds($1, $2) AS count`, [now, limit])
       const count = row!['count'] as number
       // The caller sweeps again after a full batch, and money that expired holds keep is more urgent than obsolete rows.
-      if (count < limit) await purge(now)
+      if (count >= limit) return count
+      const oldestPeriod = oldestKept(spendingPeriod(Number(now)))
+      const values = [now, REFUSAL_RETENTION_MS, HOLD_RETENTION_MS, oldestPeriod, PURGED_PER_ROUND]
+      for (let round = 0; round < MAX_PURGE_ROUNDS; round++) {
+        const [purged] = await run(`SELECT ${schema}.forget($1, $2, $3, $4, $5) AS count`, values)
+        if (purged!['count'] !== PURGED_PER_ROUND) break
+      }
       return count
     },
 

@@ -98,7 +98,8 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
     deadlineMs,
     clock,
     probe: PROBE,
-    probeKey: (failedKey) => bucketKey(prefix, `probe:${tagOf(failedKey)}`),
+    // A cluster chooses the node by the text between the braces of a key.
+    probeKey: (key) => bucketKey(prefix, `probe:${key.slice(key.indexOf('{') + 1, key.indexOf('}'))}`),
     onDown({ reason, error }) {
       logger.warn('shared limits are unreachable; this process enforces its own share', { reason, error })
       emit({ type: 'limits-degraded', reason, error })
@@ -121,11 +122,6 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   const rateLimiter = redisRateLimiter({ link, prefix, expectedInstances, mayHaveLostBuckets })
   const concurrencyLimiter = redisConcurrencyLimiter({ link, prefix, expectedInstances, clock })
   return { rateLimiter, concurrencyLimiter, close: () => link.close() }
-}
-
-/** Returns the text between the braces of a key. */
-function tagOf(key: string): string {
-  return key.slice(key.indexOf('{') + 1, key.indexOf('}'))
 }
 
 /** Options of `redisCache`. */

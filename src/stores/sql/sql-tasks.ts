@@ -29,11 +29,8 @@ export function taskColumns(dialect: SqlDialect): string {
   return dialect.columns(TASK_COLUMNS)
 }
 
-/** Task store without the methods that change holds, and without the lease that counts against a budget. */
-type PlainTasks = Omit<TaskStore, 'change' | 'discard' | 'leaseDue'>
-
-/** Creates the part of a task store that needs no hold. */
-export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks> {
+/** Creates the part of a task store that needs no hold, without the lease that counts against a budget. */
+export function sqlTasks(dialect: SqlDialect): SqlStore<Omit<TaskStore, 'change' | 'discard' | 'leaseDue'>> {
   const table = dialect.table('tasks')
   const deliveries = dialect.table('deliveries')
   const columns = taskColumns(dialect)
@@ -119,7 +116,7 @@ export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks> {
         return tasks.sort((one, other) => one.deadlineAtMs - other.deadlineAtMs)
       },
       *purge({ changedUntilMs, limit }) {
-        const found = yield* allOf(idOf, `${ended} ${dialect.skipLocked}`, [
+        const found = yield* allOf(({ id }) => id as string, `${ended} ${dialect.skipLocked}`, [
           Math.floor(changedUntilMs),
           Math.max(0, limit),
         ])
@@ -137,10 +134,6 @@ export function sqlTasks(dialect: SqlDialect): SqlStore<PlainTasks> {
       },
     },
   }
-}
-
-function idOf({ id }: SqlRow): string {
-  return id as string
 }
 
 /** Returns `none` if a query finds no row, and otherwise `undefined`. */

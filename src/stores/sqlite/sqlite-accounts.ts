@@ -15,11 +15,26 @@ import {
 import { COUNTS } from './sqlite-books.ts'
 import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Journal, open holds and spending, inside the caller's transaction. */
-export type SqliteJournal = Synchronous<Pick<Journal, 'lines' | 'openHolds' | 'spending' | 'sums'>>
+/** Accounts, their journal, open holds and spending, inside the caller's transaction. */
+export type SqliteAccounts = Synchronous<
+  Pick<Ledger, 'account' | 'createAccount' | 'entries' | 'listAccounts' | 'updateAccount'> &
+    Pick<Journal, 'lines' | 'openHolds' | 'spending' | 'sums'>
+>
 
-/** Prepares the statements of {@link SqliteJournal}. */
-export function sqliteJournal(database: SqliteDatabase): SqliteJournal {
+/** Prepares the statements of {@link SqliteAccounts}. */
+export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
+  const select = prepareExact(database, 'SELECT * FROM signalbox_accounts WHERE id = ?')
+  const selectPage = prepareExact(
+    database,
+    `SELECT * FROM signalbox_accounts WHERE id > ? AND instr(id, ?) > 0 ORDER BY id LIMIT ?`,
+  )
+  const insert = database.prepare(
+    `INSERT INTO signalbox_accounts (${ACCOUNT_COLUMNS}) VALUES (${listOf('?', 9)}) ON CONFLICT (id) DO NOTHING`,
+  )
+  const selectEntries = prepareExact(
+    database,
+    'SELECT * FROM signalbox_entries WHERE account_id = ? ORDER BY created_at_ms DESC, id DESC LIMIT ?',
+  )
   const selectHolds = prepareExact(
     database,
     `SELECT id, account_id, key_id, amount, created_at_ms, expires_at_ms FROM signalbox_holds
@@ -39,7 +54,31 @@ export function sqliteJournal(database: SqliteDatabase): SqliteJournal {
      WHERE account_id = ? AND created_at_ms >= ? AND created_at_ms < ? GROUP BY kind`,
   )
 
+  function account(accountId: string): Account | undefined {
+    const row = select.get(accountId) as SqlRow | undefined
+    return row === undefined ? undefined : accountOf(row)
+  }
+
   return {
+    account,
+    createAccount(wanted, nowMs) {
+      insert.run(...accountValues(wanted, wholeMilliseconds(nowMs)))
+      return account(wanted.id)!
+    },
+    updateAccount(accountId, change) {
+      const changes = accountChanges(change, wholeMilliseconds)
+      if (changes.length > 0) {
+        const set = changes.map(([column]) => `${column} = ?`).join(', ')
+        database
+          .prepare(`UPDATE signalbox_accounts SET ${set} WHERE id = ?`)
+          .run(...changes.map(([, value]) => value), accountId)
+      }
+      return account(accountId)
+    },
+    listAccounts: ({ search = '', after = '', limit }) =>
+      (selectPage.all(after, search, Math.max(0, limit)) as SqlRow[]).map(accountOf),
+    entries: (accountId, limit) => (selectEntries.all(accountId, Math.max(0, limit)) as SqlRow[]).map(entryOf),
+
     lines({ accountId, fromMs, untilMs, order, after, limit }) {
       const select = selectLines[order]
       // There is no line beyond the ends of the range.
@@ -82,51 +121,4 @@ function linesOf(database: SqliteDatabase, direction: 'ASC' | 'DESC', behind: '<
     `SELECT * FROM signalbox_entries WHERE account_id = ? AND created_at_ms >= ? AND created_at_ms < ?
        AND (created_at_ms, id) ${behind} (?, ?) ORDER BY created_at_ms ${direction}, id ${direction} LIMIT ?`,
   )
-}
-
-/** Accounts and their newest lines, inside the caller's transaction. */
-export type SqliteAccounts = Synchronous<
-  Pick<Ledger, 'account' | 'createAccount' | 'entries' | 'listAccounts' | 'updateAccount'>
->
-
-/** Prepares the statements of {@link SqliteAccounts}. */
-export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
-  const select = prepareExact(database, 'SELECT * FROM signalbox_accounts WHERE id = ?')
-  const selectPage = prepareExact(
-    database,
-    `SELECT * FROM signalbox_accounts WHERE id > ? AND instr(id, ?) > 0 ORDER BY id LIMIT ?`,
-  )
-  const insert = database.prepare(
-    `INSERT INTO signalbox_accounts (${ACCOUNT_COLUMNS}) VALUES (${listOf('?', 9)}) ON CONFLICT (id) DO NOTHING`,
-  )
-  const selectEntries = prepareExact(
-    database,
-    'SELECT * FROM signalbox_entries WHERE account_id = ? ORDER BY created_at_ms DESC, id DESC LIMIT ?',
-  )
-
-  function account(accountId: string): Account | undefined {
-    const row = select.get(accountId) as SqlRow | undefined
-    return row === undefined ? undefined : accountOf(row)
-  }
-
-  return {
-    account,
-    createAccount(wanted, nowMs) {
-      insert.run(...accountValues(wanted, wholeMilliseconds(nowMs)))
-      return account(wanted.id)!
-    },
-    updateAccount(accountId, change) {
-      const changes = accountChanges(change, wholeMilliseconds)
-      if (changes.length > 0) {
-        const set = changes.map(([column]) => `${column} = ?`).join(', ')
-        database
-          .prepare(`UPDATE signalbox_accounts SET ${set} WHERE id = ?`)
-          .run(...changes.map(([, value]) => value), accountId)
-      }
-      return account(accountId)
-    },
-    listAccounts: ({ search = '', after = '', limit }) =>
-      (selectPage.all(after, search, Math.max(0, limit)) as SqlRow[]).map(accountOf),
-    entries: (accountId, limit) => (selectEntries.all(accountId, Math.max(0, limit)) as SqlRow[]).map(entryOf),
-  }
 }

@@ -8,7 +8,6 @@ import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import { assertAmount, endedNow, type HostTransaction, type Ledger } from '../ledger.ts'
 import { MoneyRules } from '../money-rules.ts'
-import type { Resolution } from '../resolution.ts'
 import { sqlBatches, sqlFiles } from '../sql/sql-files.ts'
 import { sqlAudit, sqlInteractions, sqlKeys, sqlSettings, sqlStored, sqlUsage } from '../sql/sql-records.ts'
 import { sqlConversations, sqlResponses } from '../sql/sql-responses.ts'
@@ -17,7 +16,7 @@ import { type SqlRunner, type SqlWork, storeOn } from '../sql/statements.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import type { TaskStore } from '../task-store.ts'
 import { type CommitLog, GroupCommit, type GroupCommitSettings, MAX_RETRY_DELAY_MS } from './group-commit.ts'
-import { type SqliteAccounts, type SqliteJournal, sqliteAccounts, sqliteJournal } from './sqlite-accounts.ts'
+import { sqliteAccounts } from './sqlite-accounts.ts'
 import { SqliteBooks, type SqliteMoney } from './sqlite-books.ts'
 import {
   explained,
@@ -28,11 +27,11 @@ import {
   type SqlValue,
 } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
-import { type SqliteClaims, sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
+import { sqliteClaims, sqlitePurge } from './sqlite-expiring.ts'
 import { migrate } from './sqlite-migrations.ts'
 import { SQLITE_DIALECT } from './sqlite-statements.ts'
 import { sqliteTasks } from './sqlite-tasks.ts'
-import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
+import { sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 
 export {
   type SqliteDatabase,
@@ -103,7 +102,11 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   }
 
   async function open(): Promise<void> {
-    const connection = options.database ?? (await openFile(options.path, label))
+    const connection =
+      options.database ??
+      (await openWithEngine(options.path).catch((error: unknown) => {
+        throw explained(error, label)
+      }))
     try {
       if (options.database !== undefined) assertTrustedEngine(connection)
       await retryOnBusy(() => configure(connection, label), waiting)
@@ -150,14 +153,6 @@ function closeFile(database: SqliteDatabase): void {
     // The log is already durable, and the next start reads it.
   } finally {
     database.close()
-  }
-}
-
-async function openFile(path: string, label: string): Promise<SqliteDatabase> {
-  try {
-    return await openWithEngine(path)
-  } catch (error) {
-    throw explained(error, label)
   }
 }
 
@@ -216,28 +211,10 @@ function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {
 }
 
 /** Open database with a current schema. */
-interface Session {
-  readonly runner: SqlRunner
-  readonly accounts: SqliteAccounts
-  readonly journal: SqliteJournal
-  readonly claims: SqliteClaims
-  readonly money: SqliteMoney
-  readonly usage: SqliteUsage
-  readonly purge: (nowMs: number) => boolean
-  /** Runs an operation in the next group, and resolves when it is durable. */
-  write<Value>(operation: () => Value): Promise<Value>
-  /** Moves money, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
-  writeMoney<Value>(operation: (money: SqliteMoney) => Value, isFlushed?: boolean): Promise<Value>
-  /** Moves money after statements of the host, in a transaction of both. */
-  writeMoneyAfter<Value>(run: HostStatements, operation: (money: SqliteMoney) => Value): Promise<Value>
-  /** Reads committed data. */
-  read<Value>(operation: () => Value): Promise<Value>
-  /** Resolves when no write is waiting. */
-  drained(): Promise<void>
-}
+type Session = ReturnType<typeof openSession>
 
 /** Prepares an open and migrated database. `clock` decides when holds expire. */
-function openSession(database: SqliteDatabase, options: GroupCommitSettings, clock: 'database' | 'caller'): Session {
+function openSession(database: SqliteDatabase, options: GroupCommitSettings, clock: 'database' | 'caller') {
   const work = sqliteWorker(database)
   const tasks = sqlTasks(SQLITE_DIALECT)
   const insertRecords = sqliteRecordInsert(database)
@@ -249,35 +226,41 @@ function openSession(database: SqliteDatabase, options: GroupCommitSettings, clo
   const money = new MoneyRules(books)
   const purge = sqlitePurge(database)
   const group = new GroupCommit(database, options, books)
-  const write: Session['write'] = (operation) =>
+  const write = <Value>(operation: () => Value): Promise<Value> =>
     group.write(() => {
       // It may read data that earlier operations of the group have buffered.
       books.flush()
       return operation()
     })
-  const read: Session['read'] = (operation) => retryOnBusy(operation, options)
+  const read = <Value>(operation: () => Value): Promise<Value> => retryOnBusy(operation, options)
   const writeWork: SqlRunner['write'] = (create, ...parameters) => write(() => work(create(...parameters)))
+  const runner: SqlRunner = {
+    read: (create, ...parameters) => read(() => work(create(...parameters))),
+    write: writeWork,
+    transact: writeWork,
+  }
   return {
     accounts: sqliteAccounts(database),
-    journal: sqliteJournal(database),
     claims,
     money,
     usage: sqliteUsage(database, insertRecords),
-    purge: (nowMs) => purge(timeOf(nowMs)),
+    purge: (nowMs: number) => purge(timeOf(nowMs)),
+    /** Runs an operation in the next group, and resolves when it is durable. */
     write,
-    writeMoney: (operation, isFlushed) => group.write(() => operation(money), isFlushed),
-    writeMoneyAfter(run, operation) {
+    /** Moves money, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
+    writeMoney: <Value>(operation: (money: SqliteMoney) => Value, isFlushed?: boolean) =>
+      group.write(() => operation(money), isFlushed),
+    /** Moves money after statements of the host, in a transaction of both. */
+    writeMoneyAfter<Value>(run: HostStatements, operation: (money: SqliteMoney) => Value) {
       // Half of the time that other processes wait for the lock.
       const statements = limitedStatements(database, run, options.busyTimeoutMs / 2)
       return group.write(() => operation(money), true, statements)
     },
+    /** Reads committed data. */
     read,
+    /** Resolves when no write is waiting. */
     drained: () => group.drained(),
-    runner: {
-      read: (create, ...parameters) => read(() => work(create(...parameters))),
-      write: writeWork,
-      transact: writeWork,
-    },
+    runner,
   }
 }
 
@@ -397,20 +380,27 @@ function storesOn(opened: Opened, waiting: Opened): Omit<GatewayStore, 'start' |
   }
 }
 
-function idempotencyOn(opened: Opened): IdempotencyStore {
+/** Returns functions that read and write with the session, and reject if the store is closed. */
+function accessTo(opened: Opened) {
   return {
-    async claim(claim, nowMs) {
-      const { write, claims } = opened()
-      return write(() => claims.claim(claim, nowMs))
+    async read<Value>(operation: (session: Session) => Value): Promise<Value> {
+      const session = opened()
+      return session.read(() => operation(session))
     },
-    async complete(claim, answer, nowMs) {
-      const { write, claims } = opened()
-      return write(() => claims.complete(claim, answer, claims.endOf(claim.expiresAtMs, nowMs)))
+    async write<Value>(operation: (session: Session) => Value): Promise<Value> {
+      const session = opened()
+      return session.write(() => operation(session))
     },
-    async release(claim) {
-      const { write, claims } = opened()
-      return write(() => claims.release(claim))
-    },
+  }
+}
+
+function idempotencyOn(opened: Opened): IdempotencyStore {
+  const { write } = accessTo(opened)
+  return {
+    claim: (claim, nowMs) => write(({ claims }) => claims.claim(claim, nowMs)),
+    complete: (claim, answer, nowMs) =>
+      write(({ claims }) => claims.complete(claim, answer, claims.endOf(claim.expiresAtMs, nowMs))),
+    release: (claim) => write(({ claims }) => claims.release(claim)),
   }
 }
 
@@ -419,14 +409,7 @@ const MAX_PURGE_STEPS = 40
 
 /** Accounts and money. Amounts are checked before anything is queued. */
 function ledgerOn(opened: Opened): Ledger {
-  const read = async <Value>(operation: (session: Session) => Value): Promise<Value> => {
-    const session = opened()
-    return session.read(() => operation(session))
-  }
-  const write = async <Value>(operation: (session: Session) => Value): Promise<Value> => {
-    const session = opened()
-    return session.write(() => operation(session))
-  }
+  const { read, write } = accessTo(opened)
   return {
     async createAccount(account, nowMs) {
       if (account.spendingCap !== undefined) assertAmount(account.spendingCap.amount)
@@ -444,10 +427,10 @@ function ledgerOn(opened: Opened): Ledger {
     credit: (credit, nowMs) => write(({ money }) => money.credit(credit, nowMs)),
     adjust: (adjustment, nowMs) => write(({ money }) => money.adjust(adjustment, nowMs)),
     refund: (refund, nowMs) => write(({ money }) => money.refund(refund, nowMs)),
-    lines: (query) => read(({ journal }) => journal.lines(query)),
-    sums: (range) => read(({ journal }) => journal.sums(range)),
-    openHolds: (query) => read(({ journal }) => journal.openHolds(query)),
-    spending: (accountId, keyIds) => read(({ journal }) => journal.spending(accountId, keyIds)),
+    lines: (query) => read(({ accounts }) => accounts.lines(query)),
+    sums: (range) => read(({ accounts }) => accounts.sums(range)),
+    openHolds: (query) => read(({ accounts }) => accounts.openHolds(query)),
+    spending: (accountId, keyIds) => read(({ accounts }) => accounts.spending(accountId, keyIds)),
     expireCredits: (nowMs, limit) => write(({ money }) => money.expireCredits(nowMs, limit)),
     reserve: (reservation, nowMs) =>
       asAsync(() => {
@@ -467,11 +450,12 @@ function ledgerOn(opened: Opened): Ledger {
         assertAmount(settlement.amount)
         const settled = opened().writeMoney((money) => money.settle(settlement, nowMs))
         if (settlement.record === undefined) return settled
-        return settled.catch((fault) =>
-          withoutRecord(fault, () =>
-            opened().writeMoney((money) => money.settle({ ...settlement, record: undefined }, nowMs)),
-          ),
-        )
+        return settled.catch(async (fault: unknown) => {
+          // A record must not prevent a charge. Other faults of the database would stop the second settlement too.
+          if (fault instanceof SqliteStoreError && fault.fault !== 'failed') throw fault
+          const unrecorded = { ...settlement, record: undefined }
+          return { ...(await opened().writeMoney((money) => money.settle(unrecorded, nowMs))), recordFault: fault }
+        })
       }),
     async settleWith(settlement, run, nowMs) {
       assertAmount(settlement.amount)
@@ -489,27 +473,15 @@ function ledgerOn(opened: Opened): Ledger {
   }
 }
 
-/**
- * Repeats a settlement without its record, because a record must not prevent a charge. Rethrows faults of the database that would
- * stop the second one too.
- */
-async function withoutRecord(fault: unknown, again: () => Promise<Resolution>): Promise<Resolution> {
-  if (fault instanceof SqliteStoreError && fault.fault !== 'failed') throw fault
-  return { ...(await again()), recordFault: fault }
-}
-
 /** Maximum number of records that one transaction adds to the sums: some milliseconds of the lock and of the event loop. */
 const MAX_ADDED_PER_STEP = 500
 
 /** Queries run in steps, so that other work runs in between; so do roll-ups. */
 function usageOn(opened: Opened): Omit<UsageStore, 'records' | 'verify' | 'forget'> {
-  const write = async <Value>(operation: (usage: SqliteUsage) => Value): Promise<Value> => {
-    const session = opened()
-    return session.write(() => operation(session.usage))
-  }
+  const { write } = accessTo(opened)
   return {
-    write: (records) => write((usage) => usage.write(records)),
-    rollUp: (limit, nowMs) => write((usage) => usage.rollUp(Math.min(limit, MAX_ADDED_PER_STEP), nowMs)),
+    write: (records) => write(({ usage }) => usage.write(records)),
+    rollUp: (limit, nowMs) => write(({ usage }) => usage.rollUp(Math.min(limit, MAX_ADDED_PER_STEP), nowMs)),
     async series(query) {
       const { read, usage } = opened()
       const series = await read(() => usage.series(query))
@@ -520,7 +492,7 @@ function usageOn(opened: Opened): Omit<UsageStore, 'records' | 'verify' | 'forge
       } while (hasMore)
       return series.rows()
     },
-    rebuild: (range) => write((usage) => usage.rebuild(range)),
+    rebuild: (range) => write(({ usage }) => usage.rebuild(range)),
   }
 }
 

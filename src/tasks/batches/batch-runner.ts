@@ -482,10 +482,7 @@ function notMadeLine(batchId: string, line: number, { id: customId }: PlannedReq
   const error =
     end === 'cancelled'
       ? { code: CANCELLED, message: 'This request was not executed because the batch was cancelled.' }
-      : {
-          code: EXPIRED,
-          message: 'This request could not be executed before the completion window expired.',
-        }
+      : { code: EXPIRED, message: 'This request could not be executed before the completion window expired.' }
   return JSON.stringify({ id: outcomeId(batchId, line), custom_id: customId, response: null, error })
 }
 

@@ -65,14 +65,16 @@ export async function serveFileRequest(
 async function uploadFile(
   context: PipelineContext,
   settings: BatchSettings,
-  { request, sink, requestId, principal: { accountId } }: BatchRequest,
+  asked: BatchRequest,
   dialect: FileDialect,
 ): Promise<void> {
-  const { file, claim } = await receiveFile(context, settings, { request, accountId, requestId, dialect })
+  const { sink, requestId } = asked
+  const { file, claim } = await receiveFile(context, settings, asked, dialect)
   let isKept = false
   try {
     await answerOnce(context, { sink, requestId, claim }, async () => {
-      await keepFile(context, settings, file)
+      const { accountId, byteLength } = file
+      await context.storedBounds.add(accountId, [{ kind: 'files', byteLength }], () => settings.files.save(file))
       isKept = true
       return dialect.record(file)
     })
@@ -159,24 +161,15 @@ export interface ReceivedFile {
 }
 
 /**
- * Stores the bytes of the file of a form while they arrive. Its caller then keeps the file by {@link keepFile}, or deletes its bytes.
+ * Stores the bytes of the file of a form while they arrive. Its caller then keeps the file, or deletes its bytes.
  * @throws GatewayError `unsupported_media_type`, `body_too_large`, `client_closed_request`, and `invalid_request` for a form that
  *   cannot be read and fields that the dialect rejects, and `storage_limit_reached`. Nothing is stored then.
  */
 async function receiveFile(
   context: PipelineContext,
   settings: BatchSettings,
-  {
-    request,
-    accountId,
-    requestId,
-    dialect,
-  }: {
-    readonly request: GatewayRequest
-    readonly accountId: string
-    readonly requestId: string
-    readonly dialect: FileDialect
-  },
+  { request, requestId, principal: { accountId } }: BatchRequest,
+  dialect: FileDialect,
 ): Promise<ReceivedFile> {
   const contentType = request.header('content-type') ?? ''
   if (mediaType(contentType) !== 'multipart/form-data')
@@ -216,7 +209,9 @@ async function receiveFile(
           ? Promise.resolve()
           : Promise.race([upload.queue.drained(), failureOf(upload.stored)]),
     })
-    fileBytes = await storedBytes(upload)
+    if (upload.stored === undefined)
+      throw new GatewayError('invalid_request', { message: 'file: the form contains no file', param: 'file' })
+    fileBytes = await upload.stored
   } catch (error) {
     upload.queue.fail(error)
     await upload.stored?.catch(() => undefined)
@@ -248,15 +243,6 @@ async function receiveFile(
   }
 }
 
-/**
- * Assigns a received file to an account.
- * @throws GatewayError `storage_limit_reached`.
- */
-async function keepFile({ storedBounds }: PipelineContext, { files }: BatchSettings, file: FileRecord): Promise<void> {
-  const { accountId, byteLength } = file
-  await storedBounds.add(accountId, [{ kind: 'files', byteLength }], () => files.save(file))
-}
-
 function hashedSink(queue: PieceQueue, claim: StreamedClaim): FileSink {
   return {
     push(bytes) {
@@ -284,12 +270,6 @@ function failureOf(stored: Promise<number>): Promise<never> {
   return new Promise((_resolve, reject) => {
     stored.catch(reject)
   })
-}
-
-async function storedBytes({ stored }: Upload): Promise<number> {
-  if (stored === undefined)
-    throw new GatewayError('invalid_request', { message: 'file: the form contains no file', param: 'file' })
-  return await stored
 }
 
 /** Type and subtype (RFC 6838, section 4.2). */
@@ -354,18 +334,15 @@ function record({ id, purpose, filename, byteLength, createdAtMs, expiresAtMs }:
 const MIN_LIFETIME_SECONDS = 3_600
 const MAX_LIFETIME_SECONDS = 30 * 24 * 3_600
 
-/** Lifetime of a file in the form of the request. `undefined` if the caller sets none. */
-interface AskedLifetime {
-  readonly anchor: unknown
-  readonly seconds: unknown
-}
-
 /**
  * Returns the requested lifetime of a file, in milliseconds (OpenAI API reference, `expires_after`).
  * @param nameOf Name of a member in errors: `expires_after[seconds]`.
  * @throws GatewayError `invalid_request`.
  */
-export function askedLifetimeMs({ anchor, seconds }: AskedLifetime, nameOf: (member: string) => string): number {
+export function askedLifetimeMs(
+  { anchor, seconds }: Readonly<Record<'anchor' | 'seconds', unknown>>,
+  nameOf: (member: string) => string,
+): number {
   if (anchor !== 'created_at') throw invalidField(nameOf('anchor'), 'must be created_at')
   if (Number.isSafeInteger(seconds)) {
     const given = seconds as number

@@ -117,7 +117,14 @@ export async function readSchema(
   const { rows } = await session.query(STATE_QUERY, [name, JSON.stringify(FUNCTION_BODIES)])
   const { hasVersions, mayReadVersions, ...state } = rows[0] as SchemaState & Readonly<Record<string, boolean>>
   if (hasVersions !== true) return { ...state, name, needed, version: 0 }
-  return { ...state, name, needed, version: mayReadVersions ? await versionOf(session, name, needed) : undefined }
+  if (mayReadVersions !== true) return { ...state, name, needed, version: undefined }
+  const schema = quoteIdentifier(name)
+  const latest = await session.query(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.migrations`)
+  const { version } = latest.rows[0] as { version: number }
+  if (version <= needed) return { ...state, name, needed, version }
+  throw new Error(
+    `The PostgreSQL schema ${schema} has version ${version}, this version of signalbox knows ${needed}: update signalbox.`,
+  )
 }
 
 /** Returns in which way a schema is not the one that this library needs; `undefined` if it is. */
@@ -208,16 +215,6 @@ export async function migrate(
   checkStart(state, mode)
   for (const statement of pendingStatements(state, migrations)) await session.query(statement)
   return state
-}
-
-async function versionOf(session: Pick<PostgresSession, 'query'>, name: string, known: number): Promise<number> {
-  const schema = quoteIdentifier(name)
-  const latest = await session.query(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.migrations`)
-  const { version } = latest.rows[0] as { version: number }
-  if (version <= known) return version
-  throw new Error(
-    `The PostgreSQL schema ${schema} has version ${version}, this version of signalbox knows ${known}: update signalbox.`,
-  )
 }
 
 function nameOf(statement: string): string {
