@@ -188,6 +188,9 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
         ) ON CONFLICT (id) DO NOTHING RETURNING * INTO v_hold;
         IF NOT FOUND THEN
           SELECT h.status INTO ended_by FROM holds h WHERE h.id = p_hold AND h.status <> 'refused';
+          IF ended_by IN ('held', 'expired') THEN
+            RAISE EXCEPTION 'the hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
+          END IF;
           RETURN;
         END IF;
       END IF;
