@@ -310,7 +310,9 @@ async function checkPostgres(url: string, shown: string, migrate: MigrationMode)
         message: `${shown} answers, but ${obstacle.message}`,
         remedy: obstacle.remedy,
       }
-    const { version = 0, needed } = state
+    const { version = 0, needed, changedFunctions } = state
+    const message = `${shown} answers; the next start creates these functions again: ${changedFunctions}`
+    if (version === needed && changedFunctions !== null) return { name: NAME, status: 'warning', message }
     return upToDate(shown, { pending: needed - version, isNew: version === 0 })
   } finally {
     await pool.end()

@@ -1,10 +1,13 @@
+import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createGateway, formatDollars, type Gateway, memoryStore, parseDollars } from '../../src/index.ts'
 import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { type Schemas, schemasOn } from '../stores/postgres/support/fresh-schema.ts'
 import { defaultEngine } from '../stores/sqlite/support/sqlite-engines.ts'
 import { temporaryPaths } from '../stores/sqlite/support/temporary-folder.ts'
 import { realServer } from '../support/real-servers.ts'
+import { testPrices } from '../support/test-prices.ts'
 import { codeBlocks, readPage } from './support/markdown.ts'
 
 const DAY_MS = 86_400_000
@@ -107,6 +110,48 @@ describe('the statements that delete old charges', () => {
       await expect(schemas.pool.query(`DELETE FROM ${schema}.entries`)).rejects.toThrow('the journal is append-only')
       await schemas.dispose(store)
     })
+  })
+})
+
+const [moveAccounts] = codeBlocks(readPage('docs/scaling.md')).filter(({ code }) => code.includes('moveAccounts'))
+
+describe('the function that moves accounts to another store', () => {
+  it('moves balances, debts, settings and freezes once, and stops at an account with an open hold', async () => {
+    const store = memoryStore()
+    const options = { vendors: [], prices: testPrices }
+    const [from, to] = [createGateway({ ...options, store }), createGateway(options)]
+    await from.accounts.create({ id: 'acct_1', name: 'One', spendingCap: { amount: 7n, period: 'day' } })
+    await from.accounts.credit('acct_1', '1.5')
+    await from.accounts.create({ id: 'acct_2', billing: 'metered', creditLimit: parseDollars('9') })
+    await from.accounts.adjust('acct_2', { amount: '-2.25', reason: 'debt' })
+    await from.accounts.freeze('acct_2', { reason: 'fraud' })
+    const { outputText } = ts.transpileModule(moveAccounts?.code ?? '', {
+      compilerOptions: { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022 },
+    })
+    const program: { moveAccounts?: (from: Gateway, to: Gateway) => Promise<void> } = {}
+    new Function('require', 'exports', outputText)(() => ({ formatDollars }), program)
+    const move = () => program.moveAccounts?.(from, to)
+    const accounts = async (gateway: Gateway) =>
+      (await gateway.accounts.list()).accounts.map(({ createdAtMs, frozen, ...account }) => [account, frozen?.reason])
+
+    await move()
+    await move()
+
+    expect(await accounts(to)).toEqual(await accounts(from))
+    expect(await accounts(to)).toMatchObject([
+      [{ id: 'acct_1', balance: parseDollars('1.5') }, undefined],
+      [{ id: 'acct_2', owed: parseDollars('2.25') }, 'fraud'],
+    ])
+    const hold = {
+      holdId: 'hold_1',
+      accountId: 'acct_1',
+      keyId: 'key_1',
+      amount: 5n,
+      expiresAtMs: Date.now() + 900_000,
+    }
+    await store.ledger.reserve(hold, Date.now())
+    await expect(move()).rejects.toThrow('acct_1 has open holds')
+    await Promise.all([from.close(), to.close()])
   })
 })
 

@@ -86,9 +86,8 @@ const MAX_SCHEMA_BYTES = 63
  * const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
  * const gateway = createGateway({ vendors, prices, store: postgresStore({ pool }) })
  *
- * @throws TypeError without a pool, and for an unknown option; RangeError for a schema name that is empty or longer than 63
- * bytes,
- * or a timeout that is not above zero.
+ * @throws TypeError without a pool, and for an unknown option; RangeError for a schema name that is empty or longer than 63 bytes, or
+ * a timeout that is not above zero.
  */
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   checkGivenMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
@@ -97,10 +96,10 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   const { pool, schema = DEFAULT_SCHEMA, statementTimeoutMs = 5_000, clock = 'database' } = options
   const { durableReservations = false } = options
   if (typeof pool?.query !== 'function')
-    throw new TypeError('postgresStore: pool must be a pool of pg, or have a method query')
-  const schemaBytes = Buffer.byteLength(schema)
-  if (schemaBytes === 0 || schemaBytes > MAX_SCHEMA_BYTES) throw new RangeError('a schema name has 1 to 63 bytes')
-  if (!(statementTimeoutMs > 0)) throw new RangeError('statementTimeoutMs must be above zero')
+    throw new TypeError('postgresStore: pool must be a pool of pg, or have the methods query and transaction')
+  if (typeof schema !== 'string' || schema === '' || Buffer.byteLength(schema) > MAX_SCHEMA_BYTES)
+    throw new RangeError(`postgresStore: schema must be a string of 1 to ${MAX_SCHEMA_BYTES} bytes`)
+  if (!(statementTimeoutMs > 0)) throw new RangeError('postgresStore: statementTimeoutMs must be above zero')
   const connection = postgresConnection(pool, statementTimeoutMs)
   const quotedSchema = quoteIdentifier(schema)
   const dialect = postgresDialect(quotedSchema)

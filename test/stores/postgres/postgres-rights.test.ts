@@ -107,7 +107,9 @@ describe.skipIf(missingProgram('postgres') !== undefined)('rights in PostgreSQL'
       const script = await printed('signalbox_owner')
       await run('signalbox_owner')
 
-      await expect(psql('signalbox_owner', script)).rejects.toThrow('the schema has another version than 0')
+      await expect(psql('signalbox_owner', script)).rejects.toThrow(
+        'the schema has another version than 0: print the script again',
+      )
     })
 
     test('migrate creates the schema again after changes, with the grants of new tables and functions', async () => {
@@ -119,6 +121,10 @@ describe.skipIf(missingProgram('postgres') !== undefined)('rights in PostgreSQL'
       expect(await serving).toContain(
         `or has others: ${name}; migrate is "never": run npx signalbox migrate as the owner`,
       )
+      expect(await checkStore({ kind: 'postgres', url: urlOf('signalbox_owner') })).toMatchObject({
+        status: 'warning',
+        message: expect.stringMatching(`the next start creates these functions again: ${name}$`),
+      })
       const second = await run('signalbox_owner')
       const current = await run('signalbox_owner', '--check')
 
@@ -192,8 +198,8 @@ describe.skipIf(missingProgram('postgres') !== undefined)('rights in PostgreSQL'
     test('names the right to create a schema', async () => {
       await admin.query('DROP SCHEMA signalbox')
       const message =
-        `the PostgreSQL schema "signalbox" does not exist, and this version of signalbox needs version ${NEWEST}, ` +
-        'but the role stranger lacks the rights to migrate it'
+        `the PostgreSQL schema "signalbox" does not exist, and this version of signalbox needs version ${NEWEST}; ` +
+        'the role stranger lacks the rights to migrate it'
       const remedy =
         'run npx signalbox migrate as the owner of the schema, or grant its rights: GRANT CREATE ON DATABASE postgres TO stranger'
 

@@ -152,7 +152,7 @@ export function startObstacle(
   const command = `run npx signalbox migrate${name === DEFAULT_SCHEMA ? '' : ` --schema ${JSON.stringify(name)}`} as the owner of the schema`
   if (mode === 'never') return { message: `${outdated}; migrate is "never"`, remedy: command }
   if (missingOwnerGrants === null) return undefined
-  const message = `${outdated}, but the role ${role} lacks the rights to migrate it`
+  const message = `${outdated}; the role ${role} lacks the rights to migrate it`
   return { message, remedy: `${command}, or grant its rights: ${missingOwnerGrants}` }
 }
 
@@ -180,7 +180,7 @@ function pendingStatements(state: SchemaState, migrations: readonly (readonly st
     CREATE_VERSIONS,
     // A script may be run long after it was printed.
     `DO $$ BEGIN
-  ASSERT (SELECT coalesce(max(version), 0) FROM migrations) = ${version}, 'the schema has another version than ${version}';
+  ASSERT (SELECT coalesce(max(version), 0) FROM migrations) = ${version}, 'the schema has another version than ${version}: print the script again';
 END $$`,
     ...migrations
       .slice(version)
