@@ -26,7 +26,7 @@ const HASHES: readonly string[] = [
 ]
 const FUNCTION_HASHES: readonly string[] = [
   '6895a5cffff8884f3bde52eb42c053e8263a7a4b47504d12333302aab72cffd4',
-  'e23918f2c15f965c09c84a2fb9ef9c9f0cd53e74229314f0c73d48562f007330',
+  'c07a83d7e75d9debfd977125763767c8ac7af4d6574fb10b4921c8763ec932bc',
 ]
 
 function hashOf(statements: readonly string[]): string {
