@@ -22,7 +22,7 @@ import ts from 'typescript'
  * figure. A raised bound is a commit of its own that says why. Goals are where the figures should go.
  */
 const BOUNDS = {
-  lines: { bound: 130_500, goal: 116_000 },
+  lines: { bound: 130_600, goal: 116_000 },
   'files of src': { bound: 555, goal: 640 },
   'files with one importer': { bound: 115, goal: 100 },
   'a small chat, whole: files': { bound: 81, goal: 50 },
