@@ -90,7 +90,7 @@ export const ERROR_TABLE = {
   ),
   commit_failed: serverError(
     503,
-    'The statements of the host failed, so the call was not charged and has no answer.',
+    'The statements of the host failed, or their commit, so the call has no answer.',
     false,
   ),
   gateway_closing: serverError(503, 'Service unavailable: the gateway is shutting down.'),
