@@ -56,7 +56,7 @@ export interface PostgresStoreOptions {
   readonly clock?: 'database' | 'caller' | undefined
   /**
    * Whether a reservation waits until it is on the disk of the server. Default false: a server that crashes may forget reservations
-   * of its last moments, and the calls that they belong to are then charged when they end, or not at all.
+   * of its last moments. Their money is not held then, and their calls are charged against the balance when they end.
    */
   readonly durableReservations?: boolean | undefined
 }
