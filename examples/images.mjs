@@ -4,7 +4,7 @@
  *
  *   npm run build && node examples/images.mjs
  *
- * PICTURES names the folder of the images, by default one in the current folder.
+ * IMAGES_FOLDER is the folder of the images. Default: `images` in the current folder.
  *
  * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY), and leaves
  * out the shapes of the others. Without any of them it uses offline stand-ins, so it runs without an account.
@@ -17,7 +17,7 @@ import { nodeHandler } from 'signalbox/node'
 import { sandboxVendors } from 'signalbox/testing'
 
 const { env } = process
-const folder = env.PICTURES ?? 'pictures'
+const folder = env.IMAGES_FOLDER ?? 'images'
 const names = ['OPENAI_API_KEY', 'GEMINI_API_KEY', 'DASHSCOPE_API_KEY']
 const sandbox = names.some((name) => env[name]) ? undefined : sandboxVendors()
 // On a port, because the links in one shape's answers are fetched below.

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { imageHeader } from '../../src/wire/image-header.ts'
 import { type Ended, endOfExample } from './support/run-example.ts'
 
-const PICTURES = {
+const IMAGES = {
   'generation.png': { format: 'png', width: 1024, height: 1024 },
   'edit.webp': { format: 'webp', width: 1024, height: 1024 },
   'interaction.jpg': { format: 'jpeg', width: 1200, height: 896 },
@@ -18,20 +18,20 @@ describe('the example images', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'signalbox-images-'))
-    ended = await endOfExample('images', { PICTURES: folder })
+    ended = await endOfExample('images', { IMAGES_FOLDER: folder })
   })
   afterAll(() => rm(folder, { recursive: true }))
 
   test('exits with status 0 and names its files', () => {
     expect(ended.code).toBe(0)
-    for (const name of Object.keys(PICTURES)) expect(ended.output).toMatch(new RegExp(`^${name} \\d+ bytes$`, 'm'))
+    for (const name of Object.keys(IMAGES)) expect(ended.output).toMatch(new RegExp(`^${name} \\d+ bytes$`, 'm'))
   })
 
   test('writes an image of every shape and nothing else', async () => {
-    expect((await readdir(folder)).sort()).toEqual(Object.keys(PICTURES).sort())
+    expect((await readdir(folder)).sort()).toEqual(Object.keys(IMAGES).sort())
   })
 
-  test.each(Object.entries(PICTURES))('writes %s as an image of the requested size and format', async (name, facts) => {
+  test.each(Object.entries(IMAGES))('writes %s as an image of the requested size and format', async (name, facts) => {
     expect(imageHeader([await readFile(join(folder, name))])).toMatchObject(facts)
   })
 })
